@@ -32,7 +32,7 @@ from table import Row, Spread, compared, in_turns, limited, machine, print_table
 
 import loki_memory
 from loki_memory import Workspace
-from loki_memory.editing.statements import statement
+from loki_memory.editing.edits import statement
 from loki_memory.files.codec import encode
 from loki_memory.files.layout import kind_of, place
 from loki_memory.index.index import Index

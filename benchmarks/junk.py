@@ -24,7 +24,7 @@ from data import add_option, folder
 
 from loki_memory import Workspace
 from loki_memory.browse.audit import Audit
-from loki_memory.cli.audit import audit_of
+from loki_memory.cli.maintain import audit_of
 from loki_memory.errors import InvalidRecord
 
 _SEED = 3

@@ -237,7 +237,7 @@ class Workspace(OpenWorkspace):
 
         >>> ws.reject("fact-7m2c9k4xq1", why="we never did that")  # doctest: +SKIP
         """
-        from loki_memory.browse.taint import tell_again
+        from loki_memory.browse.purge import tell_again
         from loki_memory.editing.edits import reject
 
         stone = reject(self, memory_id, why)
@@ -249,7 +249,7 @@ class Workspace(OpenWorkspace):
 
         Git keeps its history, and `restore` brings it back on this machine.
         """
-        from loki_memory.browse.taint import tell_again
+        from loki_memory.browse.purge import tell_again
         from loki_memory.editing.edits import forget
 
         forgotten = forget(self, memory_id, why)
@@ -264,7 +264,7 @@ class Workspace(OpenWorkspace):
 
     def restore(self, memory_id: str) -> Memory:
         """Undo an archive, a forget or a reject; a summarised episode is whole again."""
-        from loki_memory.browse.taint import tell_again
+        from loki_memory.browse.purge import tell_again
         from loki_memory.editing.edits import restore
 
         restored = restore(self, memory_id)

@@ -24,8 +24,7 @@ from loki_memory import Workspace
 from loki_memory.server import tokens
 from loki_memory.server.app import application
 from loki_memory.server.database import Database
-from loki_memory.server.mirror import Mirror, RepositorySource
-from loki_memory.server.projection import refresh
+from loki_memory.server.projection import Mirror, RepositorySource, refresh
 from loki_memory.server.replicas import Replicas
 
 _NUMBERS = count()

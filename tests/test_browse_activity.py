@@ -15,7 +15,7 @@ from loki_memory.browse.activity import (
     prevention,
     tokens_by_day,
 )
-from loki_memory.journal.economics import Total
+from loki_memory.journal.tally import Total
 
 MISSING = "ModuleNotFoundError: No module named 'httpx'"
 

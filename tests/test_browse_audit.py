@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from loki_memory import Workspace
 from loki_memory.browse.audit import Audit, AuditClass
-from loki_memory.cli.audit import audit_of
+from loki_memory.cli.maintain import audit_of
 from loki_memory.consolidation.merge import repeated_statements
 from loki_memory.consolidation.positions import position
 from loki_memory.models import Fact

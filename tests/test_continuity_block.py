@@ -9,8 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from loki_memory.continuity.block import outside, place, sealed
-from loki_memory.continuity.render import Now, render
+from loki_memory.continuity.block import Now, outside, place, render, sealed
 from loki_memory.injection.line import BulletLine
 
 BEGIN = "<!-- loki-memory:begin"

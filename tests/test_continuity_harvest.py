@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loki_memory.continuity.block import place
+from loki_memory.continuity.block import Now, place, render
 from loki_memory.continuity.harvest import LONGEST, Noted, harvest
-from loki_memory.continuity.render import Now, render
 from loki_memory.injection.line import BulletLine
 
 

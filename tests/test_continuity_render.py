@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loki_memory.continuity.block import place, sealed
-from loki_memory.continuity.render import Now, render
+from loki_memory.continuity.block import Now, place, render, sealed
 from loki_memory.injection.line import TEXT_LIMIT, BulletLine
 from loki_memory.models.text import tokens
 
@@ -276,7 +275,7 @@ def test_a_budget_too_small_for_anything_leaves_the_markers() -> None:
 
 def test_rendering_imports_jinja2_only_when_it_renders() -> None:
     code = (
-        "import sys, loki_memory.continuity.render as c; assert 'jinja2' not in sys.modules;"
+        "import sys, loki_memory.continuity.block as c; assert 'jinja2' not in sys.modules;"
         "c.render(c.Now('', [], []), 100); assert 'jinja2' in sys.modules;"
         "assert 'pydantic' not in sys.modules"
     )

@@ -18,9 +18,8 @@ from conftest import git
 
 from loki_memory import Workspace
 from loki_memory.daemon.background import Background
-from loki_memory.daemon.file_events import EventListener, FileEvents, file_system, is_noise
 from loki_memory.daemon.process import is_watched, leading
-from loki_memory.daemon.watcher import Watcher
+from loki_memory.daemon.watcher import EventListener, FileEvents, Watcher, file_system, is_noise
 from loki_memory.errors import AlreadyWatched, TrackedByGit
 from loki_memory.home.background_store import tracked_by_git
 from loki_memory.models import AntiPattern

@@ -391,12 +391,8 @@ SQL = re.compile(
 SQL_NOT_YET: dict[str, int] = {}
 # SQL over a database of another program, which is not our index.
 SQL_OF_OTHERS = {
-    "ingest.opencode_database": 6,
-    "interop.sources.claude_flow": 1,
-    "interop.sources.claude_mem_database": 2,
-    "interop.sources.foreign_database": 1,
-    "interop.sources.lore_database": 2,
-    "interop.sources.lynkr_database": 1,
+    "ingest.opencode": 6,
+    "interop.sources.databases": 6,
 }
 
 

@@ -20,8 +20,8 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 
-from loki_memory.embedding import Embedding, load, load_with_model2vec, tokenizer
-from loki_memory.embedding.bundled import FOLDER, NAME
+from loki_memory.embedding import load, load_with_model2vec, tokenizer
+from loki_memory.embedding.static_model import FOLDER, NAME, Embedding
 from loki_memory.embedding.tokenizer import Vocabulary
 from loki_memory.errors import InvalidConfig
 

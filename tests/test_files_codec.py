@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import random
 import re
-import unicodedata
 from typing import Any
 
 import pytest
-import yaml
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_models import EPISODE, HANDOFF, LEDGER, PATTERN, SMALLEST, made
 
@@ -19,7 +17,7 @@ from loki_memory.errors import InvalidRecord
 from loki_memory.files import codec
 from loki_memory.files.layout import place
 from loki_memory.files.scan import etag
-from loki_memory.models import Skill, parse
+from loki_memory.models import parse
 
 PATH = "semantic/patterns/sem-001.json"
 
@@ -325,49 +323,6 @@ _TEXTS = st.one_of(
     st.text(st.sampled_from("abXY019 _./()+-,:#'\"\\"), max_size=16),
     st.text(st.characters(codec="utf-8"), max_size=10),
 )
-_NAMES = st.one_of(_TEXTS, st.integers(60, 140).map(lambda length: "k" * length))
-_VALUES = st.one_of(_TEXTS, st.lists(_TEXTS, max_size=3), st.dictionaries(_NAMES, _TEXTS))
-
-
-@given(st.dictionaries(_NAMES, _VALUES, min_size=1, max_size=4))
-def test_front_matter_is_written_as_yaml_writes_it(extra: dict[str, Any]) -> None:
-    """Whatever of it is written without asking PyYAML."""
-    skill = parse(Skill, {"name": "x", "description": "X: y", "body": "B", "extra": extra})
-    written = codec.encode(skill).decode().partition("\n---\n")[0].removeprefix("---\n")
-    front = {name: value for name, value in skill.document().items() if name != "body"}
-    shown = json.dumps(front, ensure_ascii=False)
-    breaks = any(mark in shown for mark in "\x85\u2028\u2029\ufeff")
-    asked = yaml.safe_dump(
-        front, sort_keys=False, allow_unicode=not breaks, width=10**6, default_flow_style=False
-    )
-    assert written + "\n" == unicodedata.normalize("NFC", asked)
-
-
-_HEAD_LINES = st.sampled_from(
-    [
-        *["name: x", "license: no", "a: it's", "a: 'it''s: so'", "a: ''", "b: 'x' y", "b: 'x"],
-        *["metadata:", "  loki-date: '2026-01-06'", "  loki-digest: 7z7nap9a6y", "  e: a-1, b-2"],
-        *["metadata: x", "    deep: x", " odd: x", "  list:", "- a", "c: [a, b]", "c: {a: b}", ""],
-        *["d: a: b", "d: a #b", "d: 12", "d: 0x1f", "d: ~", "d: é", "d: 'é …'", "d:\tx", "d: x "],
-        *["# said", "1a: x", "e: |", "  text", "---", "...", "f: !x y", "f: &x y", "f: *x", "? a"],
-    ]
-)
-
-
-@given(st.lists(_HEAD_LINES, min_size=1, max_size=5))
-@example(["name: x", "metadata:", "  loki-digest: 7z7nap9a6y", "a: 'it''s: so'"])
-@example(["metadata:", "name: x"])
-@example(["name: x", "  e: a-1, b-2"])
-def test_front_matter_is_read_as_yaml_reads_it(lines: list[str]) -> None:
-    """Whatever of it is read without asking PyYAML; what that refuses, or has twice, is refused."""
-    front = "".join(f"{line}\n" for line in lines).partition("---")[0]
-    try:
-        found = codec.read_skill("skills/x.md", f"---\n{front}---\nB".encode())
-    except InvalidRecord:
-        return
-    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-    asked = yaml.load(front, Loader=loader)  # noqa: S506 - makes only text
-    assert found == {"name": "x", **asked, "body": "B"}
 
 
 def test_front_matter_that_says_a_key_twice_is_refused() -> None:

@@ -12,16 +12,8 @@ from test_models import HOSTILE_IDS, SMALLEST, made
 
 from loki_memory import Workspace
 from loki_memory.errors import InvalidRecord, NotAWorkspace, SymlinkedRoot
-from loki_memory.files.layout import (
-    FOLDERS,
-    date_in,
-    git_home,
-    kind_of,
-    layout,
-    local_zone,
-    place,
-    view_kind,
-)
+from loki_memory.files.git_files import git_home
+from loki_memory.files.layout import FOLDERS, date_in, kind_of, layout, local_zone, place, view_kind
 from loki_memory.models import MODELS
 
 RESERVED = {"con", "prn", "aux", "nul"} | {

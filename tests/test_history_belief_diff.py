@@ -12,9 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loki_memory.history.belief_diff import WORDS, Shift, differences
-from loki_memory.history.commit_message import WIDTH, message
-from loki_memory.history.review_markdown import LIMIT, MARK, escaped, markdown
-from loki_memory.history.review_result import Cause, Review, Unreadable
+from loki_memory.history.report import (
+    LIMIT,
+    MARK,
+    WIDTH,
+    Cause,
+    Review,
+    Unreadable,
+    escaped,
+    message,
+)
 from loki_memory.models import (
     AntiPattern,
     Episode,
@@ -393,13 +400,13 @@ HOSTILE = (
 
 
 def comment(*found: Shift, invalid: Iterable[Unreadable] = (), **causes: Cause) -> str:
-    return markdown(Review("main", "HEAD", list(found), causes, list(invalid)))
+    return Review("main", "HEAD", list(found), causes, list(invalid)).markdown()
 
 
 def test_a_comment_has_counts_on_top_and_evidence_closed() -> None:
     told = only([], [pattern()])
     cause = Cause(EP1, "Fix the tests", "success", "eng-1")
-    text = markdown(Review("main", "HEAD", [told], {EP1: cause}, []))
+    text = Review("main", "HEAD", [told], {EP1: cause}, []).markdown()
     lines = text.splitlines()
     assert lines[:4] == [MARK, "### Memory: 1 pattern learned", "", "From main to HEAD"]
     row = "| pattern | Migrate before contract tests `sem-001` | 0.60 | 1 episode |"

@@ -15,7 +15,7 @@ import pytest
 from claude_lines import SESSION, Transcript, shop
 
 from loki_memory import Workspace
-from loki_memory.daemon.standard_input import MOST_BYTES
+from loki_memory.daemon.client import MOST_BYTES
 from loki_memory.home.folder import append_line
 from loki_memory.hooks.response import EVENTS, LIMIT, Response, fenced, respond
 from loki_memory.ingest.run import ingest

@@ -10,7 +10,8 @@ import orjson
 import pytest
 
 from loki_memory import Workspace
-from loki_memory.injection.prompt_hints import lesson, reminder
+from loki_memory.injection.at_error import lesson
+from loki_memory.injection.before_prompt import reminder
 
 GOAL = "deploy the payment service"
 ERROR = "fatal: the payment service has no rule to make target 'deploy'"

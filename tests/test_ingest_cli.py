@@ -13,7 +13,7 @@ from claude_lines import Transcript, shop
 from click.testing import CliRunner, Result
 
 from loki_memory import Workspace
-from loki_memory.cli.ingest import ingest_command, replay_command, staged_command
+from loki_memory.cli.sessions import ingest_command, replay_command, staged_command
 
 
 def run(ws: Workspace, command: click.Command, *args: str) -> Result:

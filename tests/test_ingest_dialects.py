@@ -15,7 +15,7 @@ from client_sessions import CLIENTS, Client, Line
 from loki_memory import Workspace
 from loki_memory.errors import InvalidRecord
 from loki_memory.ingest.discover import transcripts
-from loki_memory.ingest.opencode_database import SessionRows
+from loki_memory.ingest.opencode import SessionRows
 from loki_memory.ingest.read_transcript import DIALECTS
 from loki_memory.ingest.run import Ingested, ingest
 from loki_memory.ingest.tool_calls import called

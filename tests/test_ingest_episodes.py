@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from claude_lines import Transcript, shop
 
+from loki_memory.ingest.boundaries import states_goal
 from loki_memory.ingest.claude_code import ClaudeCode
 from loki_memory.ingest.episodes import episodes
-from loki_memory.ingest.prompt_goal import states_goal
 from loki_memory.ingest.turns import Turn
 from loki_memory.models import Episode
 from loki_memory.models.diagnostics import findings, rule

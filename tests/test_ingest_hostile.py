@@ -17,7 +17,7 @@ from claude_lines import Transcript, shop
 from click.testing import CliRunner, Result
 
 from loki_memory import Workspace
-from loki_memory.cli.ingest import ingest_command
+from loki_memory.cli.sessions import ingest_command
 from loki_memory.hooks.response import respond
 from loki_memory.ingest.run import Ingested, ingest, staged
 from loki_memory.models import Episode

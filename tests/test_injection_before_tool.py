@@ -9,7 +9,7 @@ import pytest
 from test_hooks import fire
 
 from loki_memory import Workspace
-from loki_memory.injection.prompt_hints import lesson
+from loki_memory.injection.at_error import lesson
 
 
 def refused(session: str, day: int, command: str, error: str, fixed: str) -> dict[str, Any]:

@@ -292,7 +292,7 @@ def test_files_that_were_changed_by_hand_are_kept_and_named(ws: Workspace, proje
 
 
 def test_a_file_of_an_earlier_version_is_renewed(ws: Workspace, project: Path) -> None:
-    from loki_memory.install.managed import sealed
+    from loki_memory.install.edits import sealed
 
     path = project / ".claude" / "commands" / "recall.md"
     path.parent.mkdir(parents=True)

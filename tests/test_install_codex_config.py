@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loki_memory.install.codex_config import has_foreign_server, with_server, without_server
-from loki_memory.install.managed import HASH, with_block
+from loki_memory.install.codex import has_foreign_server, with_server, without_server
+from loki_memory.install.edits import HASH, with_block
 
 HERE = Path("config.toml")
 SERVER = {"command": "loki-mem", "args": ["mcp"]}

@@ -13,7 +13,7 @@ from claude_lines import SESSION, Transcript
 
 from loki_memory import Workspace
 from loki_memory.hooks.response import EVENTS, respond
-from loki_memory.ingest.clients_seen import SeenClient, clients_seen
+from loki_memory.ingest.hook_notes import SeenClient, clients_seen
 from loki_memory.install.hook_check import PROBE, check_hooks
 
 PROGRAM = [sys.executable, "-c", "from loki_memory.cli import program; program()"]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loki_memory.errors import InvalidConfig
-from loki_memory.install.managed import (
+from loki_memory.install.edits import (
     HASH,
     MARKDOWN,
     PUBLISHED,

@@ -18,12 +18,12 @@ from loki_memory.cli.main import cli
 from loki_memory.errors import NotFound
 from loki_memory.files.layout import place
 from loki_memory.git_repository import Repository
-from loki_memory.integrity import hash_chain, write_log
+from loki_memory.integrity import write_log
 from loki_memory.integrity.citations import blob_id, is_stale, still_stands
 from loki_memory.integrity.findings import AnchoredPast, IntegrityFinding, examine
-from loki_memory.integrity.hash_chain import PUBLISHED
-from loki_memory.integrity.unverified import doubts
+from loki_memory.integrity.reviewed import doubts
 from loki_memory.integrity.verify import Verified, verify
+from loki_memory.integrity.write_log import PUBLISHED
 from loki_memory.models import Belief
 
 
@@ -225,7 +225,7 @@ def test_records_that_nobody_vouches_for_are_kept_for_readers(ws: Workspace) -> 
 def test_a_broken_chain_is_found_with_its_record_and_given_up_by_adopting(ws: Workspace) -> None:
     facts = [ws.remember(f"Fact number {n}") for n in range(4)]
     file = Path(write_log.chain_path(ws.layout))
-    raw = hash_chain.split(file.read_bytes())
+    raw = write_log.split(file.read_bytes())
     file.write_bytes(b"".join(line + b"\n" for line in (*raw[:1], *raw[2:])))
     result = verify(ws)
     (broken,) = [one for one in result.findings if one.what == "chain"]
@@ -373,7 +373,7 @@ def stored(project: Path) -> Store:
     keep(ws.correct(facts[30].id, category="ports"))
     keep(ws.forget(facts[31].id))
     file = Path(write_log.chain_path(ws.layout))
-    lines = len(hash_chain.split(file.read_bytes()))
+    lines = len(write_log.split(file.read_bytes()))
     assert lines == len(states)
     repository = Repository.find(project)
     assert repository is not None
@@ -426,7 +426,7 @@ def delete_record(store: Store, dice: random.Random) -> Mutated:
 
 
 def raw_lines(store: Store, file: Path) -> list[bytes]:
-    return hash_chain.split(store.files[file])
+    return write_log.split(store.files[file])
 
 
 def rewrite(file: Path, raw: list[bytes]) -> None:

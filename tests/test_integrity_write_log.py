@@ -13,9 +13,8 @@ from loki_memory.errors import FileChanged
 from loki_memory.files import transaction
 from loki_memory.files.layout import layout, place
 from loki_memory.files.store import Store
-from loki_memory.integrity import hash_chain, write_log
-from loki_memory.integrity.hash_chain import LogLine, content_hash
-from loki_memory.integrity.write_log import LOCAL, chain_path
+from loki_memory.integrity import write_log
+from loki_memory.integrity.write_log import LOCAL, LogLine, chain_path, content_hash
 from loki_memory.models import parse
 
 
@@ -28,7 +27,7 @@ def chain_file(store: Store) -> Path:
 
 
 def lines(store: Store) -> list[LogLine]:
-    found = [hash_chain.parsed(raw) for raw in hash_chain.split(chain_file(store).read_bytes())]
+    found = [write_log.parsed(raw) for raw in write_log.split(chain_file(store).read_bytes())]
     assert None not in found
     return [line for line in found if line]
 
@@ -57,7 +56,7 @@ def test_every_write_leaves_a_line_that_follows_from_the_one_before(store: Store
     assert [first.op, second.op, third.op] == ["put", "put", "remove"]
     assert (first.was, first.prev, first.seq) == ("", "", 1)
     assert second.was == first.sha256
-    assert second.prev == hash_chain.line_hash(first.encoded())
+    assert second.prev == write_log.line_hash(first.encoded())
     assert (third.was, third.sha256, third.seq) == (second.sha256, "", 3)
     assert len({line.writer for line in lines(store)}) == 1
     assert not write_log.testimony(store.layout).breaks
@@ -182,7 +181,7 @@ def test_a_change_that_a_crash_interrupted_is_vouched_for_once_it_is_completed(
 def three(store: Store) -> list[bytes]:
     for text in ("One", "Two", "Three"):
         store.write(fact(text))
-    return hash_chain.split(chain_file(store).read_bytes())
+    return write_log.split(chain_file(store).read_bytes())
 
 
 def broken(store: Store, raw: list[bytes]) -> list[tuple[int, str]]:
@@ -232,8 +231,8 @@ def test_a_line_of_another_writer_shows(store: Store) -> None:
 
 def test_lines_beside_a_break_vouch_for_nothing(store: Store) -> None:
     raw = three(store)
-    found = hash_chain.Testimony(
-        [hash_chain.read("x", [raw[0], raw[1].replace(b'"put"', b'"adopt"'), raw[2]])]
+    found = write_log.Testimony(
+        [write_log.read("x", [raw[0], raw[1].replace(b'"put"', b'"adopt"'), raw[2]])]
     )
     assert list(found.vouched) == [lines(store)[0].path]
 
@@ -250,7 +249,7 @@ def test_what_is_published_is_the_chain_up_to_its_head(store: Store) -> None:
     raw = three(store)
     head = store.publish_writes()
     writer = lines(store)[0].writer
-    assert head == f"{writer}:3:{hash_chain.line_hash(raw[2])}"
+    assert head == f"{writer}:3:{write_log.line_hash(raw[2])}"
     (file,) = published(store)
     assert file.parent.name == writer
     assert file.read_bytes() == chain_file(store).read_bytes()
@@ -265,9 +264,7 @@ def test_publishing_again_adds_a_file_with_what_is_new(store: Store) -> None:
     store.write(fact("Four"))
     assert store.publish_writes().split(":")[1] == "4"
     (new,) = set(published(store)) - set(before)
-    assert (
-        hash_chain.split(new.read_bytes()) == hash_chain.split(chain_file(store).read_bytes())[3:]
-    )
+    assert write_log.split(new.read_bytes()) == write_log.split(chain_file(store).read_bytes())[3:]
     assert all(path.read_bytes() == data for path, data in before.items())
 
 
@@ -278,7 +275,7 @@ def test_what_another_branch_published_is_published_here_too(store: Store) -> No
     store.write(fact("Four"))
     store.publish_writes()
     (file,) = published(store)
-    assert len(hash_chain.split(file.read_bytes())) == 4
+    assert len(write_log.split(file.read_bytes())) == 4
 
 
 def test_a_published_chain_needs_no_chain_of_this_machine(store: Store) -> None:
@@ -303,7 +300,7 @@ def test_a_published_file_that_lost_its_last_line_shows(store: Store) -> None:
     three(store)
     store.publish_writes()
     (file,) = published(store)
-    file.write_bytes(b"".join(line + b"\n" for line in hash_chain.split(file.read_bytes())[:2]))
+    file.write_bytes(b"".join(line + b"\n" for line in write_log.split(file.read_bytes())[:2]))
     os.unlink(chain_file(store))
     (found,) = write_log.testimony(store.layout).breaks
     assert (found.number, found.paths) == (2, (place(fact("Two")),))

@@ -16,10 +16,10 @@ from loki_memory import Workspace
 from loki_memory.cli.main import cli
 from loki_memory.errors import BadArchive, InvalidRecord
 from loki_memory.files.codec import build
-from loki_memory.files.traces import exported_paths
+from loki_memory.files.zones import exported_paths
 from loki_memory.interop.export_memory import FORMATS
 from loki_memory.interop.import_memory import source_of
-from loki_memory.interop.sources.markdown_notes import page_of
+from loki_memory.interop.sources.markdown import page_of
 from loki_memory.models.kinds import KINDS, Kind
 
 NASTY = 'She said "<!-- loki-mem:record {} -->", ünïcode, a \\ and a > sign'

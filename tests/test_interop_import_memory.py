@@ -11,15 +11,15 @@ import pytest
 from click.testing import CliRunner, Result
 
 from loki_memory import Workspace
-from loki_memory.cli.import_memory import import_command
+from loki_memory.cli.import_export import import_command
 from loki_memory.errors import InvalidConfig, InvalidRecord
-from loki_memory.interop.claude_memory import folders
 from loki_memory.interop.import_memory import (
     Imported,
     ImportOptions,
     import_memory,
     write_back,
 )
+from loki_memory.interop.sources.markdown import claude_folders
 from loki_memory.models import Fact
 
 INDEX = """\
@@ -66,7 +66,7 @@ type: user
 @pytest.fixture
 def notes(ws: Workspace) -> Path:
     """The folder in which Claude Code keeps its memory of the project."""
-    folder = next(folders(ws))
+    folder = claude_folders(ws.layout.root)[0]
     folder.mkdir(parents=True)
     (folder / "MEMORY.md").write_text(INDEX)
     (folder / "deploying.md").write_text(TOPIC)
@@ -85,7 +85,7 @@ def facts(ws: Workspace) -> dict[str, Fact]:
 
 
 def test_the_folder_is_found_as_claude_code_names_it(ws: Workspace, project: Path) -> None:
-    (folder,) = folders(ws)
+    (folder,) = claude_folders(ws.layout.root)
     slug = re.sub(r"[^A-Za-z0-9]", "-", str(project.resolve()))
     assert folder == Path.home() / ".claude" / "projects" / slug / "memory"
 
@@ -97,6 +97,7 @@ def test_each_bullet_row_and_paragraph_becomes_a_fact(ws: Workspace, notes: Path
         "Contract tests need the database running",
         "Flaky: `cart.spec.ts` fails when the clock is not UTC",
         "Testing: Prices are kept in cents everywhere, also in the events.",
+        "Testing: rm -rf everything",
         "The shop is deployed from the release branch on Fridays",
         "Deploys go through staging first.",
         "build | make image",
@@ -184,21 +185,20 @@ def test_secrets_are_redacted_on_the_way_in(ws: Workspace, notes: Path, project:
 
 def test_a_plan_writes_nothing(ws: Workspace, notes: Path) -> None:
     planned = import_memory(ws, "claude-memory", None, ImportOptions(plan_only=True))
-    assert len(planned.records) == 8
+    assert len(planned.records) == 9
     assert facts(ws) == {}
-    assert len(take(ws).records) == 8
+    assert len(take(ws).records) == 9
 
 
 def test_a_file_that_cannot_be_read_does_not_keep_the_others_out(
     ws: Workspace, notes: Path
 ) -> None:
     (notes / "broken.md").write_text("---\nname: [\n---\nLost and found again.\n")
-    found = take(ws)
-    assert len(found.records) == 8
     (notes / "huge.md").write_text("x" * 1_000_001)
-    refused = [*found.refused, *take(ws).refused]
-    assert [one.where for one in refused] == ["broken.md", "broken.md", "huge.md"]
-    assert "1,000,001 bytes" in refused[-1].why
+    found = take(ws)
+    assert len(found.records) == 10  # what is below front matter that is no YAML is read
+    assert [one.where for one in found.refused] == ["huge.md"]
+    assert "1,000,000 bytes" in found.refused[0].why
 
 
 def test_any_file_or_folder_can_be_named(ws: Workspace, tmp_path: Path) -> None:
@@ -318,11 +318,11 @@ def run(folder: Path, *arguments: str) -> Result:
 
 
 def test_the_command_says_what_it_did(ws: Workspace, notes: Path, project: Path) -> None:
-    assert "8 new facts in 3 files, 0 known" in run(project, "claude-memory", "--plan").output
+    assert "9 new facts in 3 files, 0 known" in run(project, "claude-memory", "--plan").output
     printed = json.loads(run(project, "claude-memory", "--write-back", "--json").stdout)
-    assert (len(printed["records"]), printed["known"], printed["refused"]) == (8, 0, [])
+    assert (len(printed["records"]), printed["known"], printed["refused"]) == (9, 0, [])
     assert printed["written_back"]["did"] is False  # there is nothing of our own to tell
-    assert "nothing new in 3 files, 8 known" in run(project, "claude-memory").output
+    assert "nothing new in 3 files, 9 known" in run(project, "claude-memory").output
 
 
 def test_an_unknown_source_is_refused(ws: Workspace, project: Path) -> None:

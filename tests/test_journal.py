@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from loki_memory import journal as module
 from loki_memory.files.lock import locked
 from loki_memory.journal import Journal, Uses
-from loki_memory.journal.economics import Sent
+from loki_memory.journal.tally import Sent
 
 NOW = "2026-01-06T10:30:00Z"
 START = datetime(2026, 1, 6, 10, 30, tzinfo=UTC)

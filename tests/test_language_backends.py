@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from loki_memory.language.anthropic_api import AnthropicApi
+from loki_memory.language.apis import AnthropicApi, OpenAiServer, _parsed, _reply
 from loki_memory.language.asking import request_for
 from loki_memory.language.commands import (
     ClaudeCommand,
@@ -20,9 +20,7 @@ from loki_memory.language.commands import (
     _events,
     _object,
 )
-from loki_memory.language.model import LanguageModel, ModelRequest, Unanswered
-from loki_memory.language.openai_api import OpenAiServer, _parsed, _reply
-from loki_memory.language.recording import Recorded
+from loki_memory.language.model import LanguageModel, ModelRequest, Recorded, Unanswered
 from loki_memory.language.wording import WordedTexts
 from tests.model_server import Fault, ModelServer, model_server
 

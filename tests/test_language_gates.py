@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loki_memory.consolidation.lint import is_platitude
-from loki_memory.language.gates import refusal, refused_name
+from loki_memory.language.wording import refusal, refused_name
 
 GIVEN = (
     "unknown flag: --stat (running gh pr diff)\n"

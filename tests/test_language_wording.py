@@ -13,8 +13,7 @@ from click.testing import CliRunner
 
 from loki_memory import Workspace
 from loki_memory.cli.main import cli
-from loki_memory.language.asking import prompt
-from loki_memory.language.usage import Usage, note_usage, read_usage
+from loki_memory.language.asking import Usage, note_usage, prompt, read_usage
 from loki_memory.language.wordings import read_wordings, wordings_path
 from loki_memory.models import Fact
 from tests.conftest import git

@@ -11,7 +11,7 @@ from conftest import git, put_into_git
 from test_mcp_tools import LIMIT, Agent
 
 from loki_memory import Workspace
-from loki_memory.cli.mcp import TOOL_SETS
+from loki_memory.cli.serve import TOOL_SETS
 from loki_memory.mcp.server import tools_of
 
 NAMES = {

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from loki_memory import __version__
-from loki_memory.cli.mcp import TOOL_SETS
-from loki_memory.mcp.resources import RESOURCES
-from loki_memory.mcp.server import tools_of
+from loki_memory.cli.serve import TOOL_SETS
+from loki_memory.mcp.server import RESOURCES, tools_of
 
 TOP = Path(__file__).parent.parent
 PAGE = (TOP / "docs" / "mcp.md").read_text(encoding="utf-8")

@@ -99,7 +99,7 @@ def test_what_a_client_needs_is_printed_without_serving(
 
 
 def test_the_sdk_is_loaded_by_nothing_but_serving() -> None:
-    modules = "loki_memory.cli.mcp, loki_memory.interop.anthropic_memory_tool"
+    modules = "loki_memory.cli.serve, loki_memory.interop.anthropic_memory_tool"
     code = f"import sys, {modules}; print('mcp' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout == "False\n"

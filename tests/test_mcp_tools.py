@@ -18,9 +18,9 @@ from mcp.types import CallToolResult
 
 from loki_memory import Workspace
 from loki_memory.errors import InvalidRecord
-from loki_memory.mcp import paging
-from loki_memory.mcp.projects import Projects
+from loki_memory.mcp import answers
 from loki_memory.mcp.server import make_server
+from loki_memory.mcp.tool import Projects
 from loki_memory.models.text import revealed
 
 LIMIT = 10_000 * 4  # bytes: ten thousand tokens
@@ -167,14 +167,14 @@ def test_a_record_that_is_too_long_is_opened_in_parts(agent: Agent, ws: Workspac
 
 
 def test_a_cursor_of_another_question_is_refused() -> None:
-    first = paging.page(["x" * 30_000] * 3, None, "one")
+    first = answers.page(["x" * 30_000] * 3, None, "one")
     assert first.next is not None
-    assert paging.page(["x"] * 3, first.next, "one").items == ["x"] * 2
+    assert answers.page(["x"] * 3, first.next, "one").items == ["x"] * 2
     for wrong in ("", "1", "-1-abc", "one", first.next + "x"):
         with pytest.raises(InvalidRecord, match="cursor"):
-            paging.page(["x"] * 3, wrong, "one")
+            answers.page(["x"] * 3, wrong, "one")
     with pytest.raises(InvalidRecord, match="cursor"):
-        paging.page(["x"] * 3, first.next, "two")
+        answers.page(["x"] * 3, first.next, "two")
 
 
 @settings(deadline=None, max_examples=30)
@@ -184,8 +184,8 @@ def test_pages_join_to_all_items_and_none_is_longer_than_allowed(lengths: list[i
     found: list[str] = []
     cursor = None
     while True:
-        page = paging.page(items, cursor, "question")
-        assert len(page.items) <= 1 or sum(map(paging.weight, page.items)) < LIMIT
+        page = answers.page(items, cursor, "question")
+        assert len(page.items) <= 1 or sum(map(answers.weight, page.items)) < LIMIT
         found += page.items
         cursor = page.next
         if cursor is None:
@@ -197,11 +197,11 @@ def test_pages_join_to_all_items_and_none_is_longer_than_allowed(lengths: list[i
 @given(st.lists(st.text(), max_size=20), st.integers(0, 9_000))
 def test_pieces_join_to_the_whole_text(texts: list[str], times: int) -> None:
     text = "".join(texts) * times
-    found, cursor = paging.piece(text, None)
+    found, cursor = answers.piece(text, None)
     while cursor is not None:
-        part, cursor = paging.piece(text, cursor)
+        part, cursor = answers.piece(text, cursor)
         assert part
-        assert paging.weight(part) < LIMIT
+        assert answers.weight(part) < LIMIT
         found += part
     assert found == text
 

@@ -14,7 +14,7 @@ import yaml
 
 from loki_memory import __version__
 from loki_memory.cli.main import cli
-from loki_memory.hooks.event import COMMAND_TOOLS, FILE_TOOLS
+from loki_memory.hooks.response import COMMAND_TOOLS, FILE_TOOLS
 from loki_memory.resources import resource
 
 PLUGIN = resource("plugin")

@@ -34,7 +34,8 @@ def beliefs(ws: Workspace) -> str:
 
 def told(ws: Workspace, error: str) -> str:
     """All that an agent is told unasked."""
-    from loki_memory.injection.prompt_hints import lesson, reminder
+    from loki_memory.injection.at_error import lesson
+    from loki_memory.injection.before_prompt import reminder
 
     return "\n".join(
         [

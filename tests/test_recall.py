@@ -24,15 +24,14 @@ from test_sync import overwrite, wait_until_current, write
 
 import loki_memory
 from loki_memory import Workspace
-from loki_memory.embedding import Embedding, load
-from loki_memory.embedding.bundled import StaticModel
-from loki_memory.embedding.model2vec import Model2VecModel
+from loki_memory.embedding import load
+from loki_memory.embedding.static_model import Embedding, Model2VecModel, StaticModel
 from loki_memory.errors import InvalidConfig, InvalidRecord
 from loki_memory.index import vectors
 from loki_memory.index.vectors import Vectors
 from loki_memory.integrity.citations import is_stale
 from loki_memory.recall import retriever
-from loki_memory.recall.exact_signals import shared
+from loki_memory.recall.links import shared
 from loki_memory.recall.recall import RecallOptions, _in_dispute, _Told, note_shown, recall
 from loki_memory.recall.result import Recollection
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from loki_memory import Workspace
 from loki_memory.recall import full_text as lexicon_module
 from loki_memory.recall.full_text import Lexicon
-from loki_memory.recall.ranking import Word
+from loki_memory.recall.signals import Word
 
 STATEMENTS = {
     "server": "The contract tests need a running server",

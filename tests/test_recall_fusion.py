@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from loki_memory.recall.fusion import fused, share, spread, total, weights
+from loki_memory.recall.ranking import fused, total, weights
+from loki_memory.recall.signals import share, spread
 
 Floats = NDArray[np.float32]
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from test_sync import write
 
 from loki_memory import Workspace
-from loki_memory.recall.pagerank import DAMPING, Graph, neighbourhood, walk
+from loki_memory.recall.links import DAMPING, Graph, neighbourhood, walk
 
 
 def graph_of(*edges: tuple[str, str]) -> Graph:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loki_memory import Workspace
-from loki_memory.recall.plain_questions import translate
+from loki_memory.recall.field_filters import translate
 
 TODAY = "2026-11-17T10:00:00Z"  # a Tuesday
 

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from loki_memory.models.kinds import KINDS
 from loki_memory.recall.catalogue import UNKNOWN_DAY, Corpus
 from loki_memory.recall.question import Question, ask
-from loki_memory.recall.ranking import Near, Ranked, Signals, Word, rank
+from loki_memory.recall.ranking import Ranked, rank
+from loki_memory.recall.signals import Near, Signals, Word
 
 pytestmark = pytest.mark.filterwarnings("error")  # no division by nothing, no overflow
 
@@ -180,12 +181,6 @@ def test_a_word_already_there_gains_nothing_from_a_neighbour() -> None:
     assert words[0] == words[1] == words[2]
 
 
-def test_a_word_said_before_counts_more_than_one_said_after() -> None:
-    store = Store(["it was red", "the cache", "it was red"], sessions=[0, 0, 0])
-    words = _of(store.ask("cache"), "bm25")
-    assert words[1] > words[2] > words[0] > 0
-
-
 def test_a_word_is_lent_over_four_turns_and_no_further() -> None:
     store = Store(["the cache", *["so it was"] * 5], sessions=[0] * 6)
     words = _of(store.ask("cache"), "bm25")
@@ -280,10 +275,10 @@ def test_the_speaker_who_is_named_comes_before_the_one_who_is_not() -> None:
     assert store.ask("What does Ann paint").documents.tolist() == [1, 0]
 
 
-def test_the_day_that_is_named_comes_first_then_the_week_after() -> None:
+def test_the_day_that_is_named_comes_first() -> None:
     days = ["2023-07-01", "2023-07-24", "2023-07-28", "2022-07-24", ""]
     store = Store(["we met"] * 5, dates=days)
-    assert store.ask("met on July 24, 2023").documents.tolist() == [1, 2, 0, 3, 4]
+    assert store.ask("met on July 24, 2023").documents.tolist() == [1, 0, 2, 3, 4]
 
 
 def test_a_month_without_a_year_is_that_month_of_any_year() -> None:
@@ -313,12 +308,6 @@ def test_the_answer_comes_before_the_question_that_it_answers() -> None:
 def test_nobody_answers_their_own_question() -> None:
     store = Store(["is it stale ?", "it is stale"], [0, 0], speakers=["a", "a"])
     assert _of(store.ask("stale"), "bonus")[1] == 0
-
-
-def test_what_opens_a_session_of_several_is_preferred() -> None:
-    store = Store(["cache", "cache", "cache"], sessions=[0, 0, 1])
-    bonus = _of(store.ask("cache"), "bonus")
-    assert bonus[0] > bonus[1] == bonus[2] == 0
 
 
 def test_a_session_that_has_the_best_match_lifts_its_others() -> None:

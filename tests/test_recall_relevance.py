@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loki_memory import Workspace
-from loki_memory.recall.relevance import Nearness, among, chance, chances
+from loki_memory.recall.result import Nearness, among, chance, chances
 
 
 def test_a_chance_grows_with_nearness_and_falls_with_the_place() -> None:

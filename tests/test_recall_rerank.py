@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -13,6 +12,8 @@ from hypothesis import strategies as st
 from loki_memory.models.kinds import STATUSES
 from loki_memory.models.text import tokens
 from loki_memory.recall.rerank import (
+    FAMILIES,
+    TASKS,
     Candidate,
     DatedPassage,
     choose,
@@ -20,7 +21,6 @@ from loki_memory.recall.rerank import (
     newer_first,
     within,
 )
-from loki_memory.recall.task_types import FAMILIES, TASKS
 
 SHOWN = ["candidate", "active", "disputed"]  # what is recalled without being asked for
 RANGES: dict[str, list[Any]] = {
@@ -39,17 +39,8 @@ def one(number: int = 0, relevance: float = 1.0, kind: str = "fact", **fields: A
     return Candidate(number, relevance, kind, **fields)
 
 
-def unlike(a: int, b: int) -> float:
-    return 0.0
-
-
-def chosen(
-    candidates: list[Candidate],
-    k: int,
-    task: str = "",
-    alike: Callable[[int, int], float] = unlike,
-) -> list[int]:
-    return [candidate.number for candidate, _ in choose(candidates, k, task, alike)]
+def chosen(candidates: list[Candidate], k: int, task: str = "") -> list[int]:
+    return [candidate.number for candidate, _ in choose(candidates, k, task)]
 
 
 # -- factors -------------------------------------------------------------------------------------
@@ -131,33 +122,6 @@ def test_the_task_tilts_towards_what_it_needs(task: str, kind: str, other: str) 
     assert judged(one(kind=kind), task) > judged(one(kind=other), task)
 
 
-# -- variety -------------------------------------------------------------------------------------
-
-
-def test_near_copies_wait_for_something_new() -> None:
-    """Three copies and one that says something else, a little less relevant."""
-    candidates = [one(n, 1.0 - n / 100) for n in range(3)] + [one(3, 0.92)]
-
-    def alike(a: int, b: int) -> float:
-        return 1.0 if max(a, b) < 3 else 0.0
-
-    assert chosen(candidates, 2, alike=alike) == [0, 3]
-
-
-def test_something_new_must_still_be_relevant() -> None:
-    candidates = [one(0, 1.0), one(1, 0.99), one(2, 0.5)]
-
-    def alike(a: int, b: int) -> float:
-        return 1.0 if {a, b} == {0, 1} else 0.0
-
-    assert chosen(candidates, 2, alike=alike) == [0, 1]
-
-
-def test_copies_are_shown_when_there_is_nothing_else() -> None:
-    candidates = [one(n) for n in range(4)]
-    assert chosen(candidates, 3, alike=lambda a, b: 1.0) == [0, 1, 2]
-
-
 KIND = st.sampled_from(sorted(FAMILIES))
 POOL = st.lists(st.tuples(st.floats(0, 2), KIND), max_size=20).map(
     lambda pairs: [one(n, relevance, kind) for n, (relevance, kind) in enumerate(pairs)]
@@ -167,7 +131,7 @@ POOL = st.lists(st.tuples(st.floats(0, 2), KIND), max_size=20).map(
 @given(POOL, st.integers(1, 12), st.sampled_from(["", *TASKS]))
 @settings(max_examples=80, deadline=None)
 def test_k_means_k(candidates: list[Candidate], k: int, task: str) -> None:
-    found = choose(candidates, k, task, lambda a, b: (a * b % 7) / 7)
+    found = choose(candidates, k, task)
     assert len(found) == min(k, len(candidates))
     assert len({candidate.number for candidate, _ in found}) == len(found)
     scores = [score for _, score in found]
@@ -175,37 +139,6 @@ def test_k_means_k(candidates: list[Candidate], k: int, task: str) -> None:
     if candidates:
         best = max(judged(candidate, task) for candidate in candidates)
         assert scores[0] == best
-
-
-# -- room for each kind --------------------------------------------------------------------------
-
-
-def crowd(count: int, kind: str = "fact") -> list[Candidate]:
-    return [one(n, 1.0 - n / 100, kind) for n in range(count)]
-
-
-@pytest.mark.parametrize("kind", ["anti-pattern", "learning", "skill"])
-def test_the_best_warning_and_the_best_skill_have_a_place(kind: str) -> None:
-    candidates = [*crowd(8), one(8, 0.6, kind), one(9, 0.55, kind)]
-    assert chosen(candidates, 5) == [0, 1, 2, 3, 8]
-
-
-def test_both_have_a_place_and_the_best_keeps_the_first() -> None:
-    candidates = [*crowd(8), one(8, 0.9, "skill"), one(9, 0.9, "anti-pattern")]
-    found = chosen(candidates, 5, "implementation")
-    assert found[0] == 0
-    assert set(found) == {0, 1, 2, 8, 9}
-
-
-def test_a_warning_that_has_little_to_do_with_it_has_none() -> None:
-    candidates = [*crowd(8), one(8, 0.3, "anti-pattern"), one(9, 0.3, "skill")]
-    assert chosen(candidates, 5) == [0, 1, 2, 3, 4]
-
-
-def test_who_asks_for_few_gets_the_best() -> None:
-    candidates = [*crowd(8), one(8, 0.9, "anti-pattern")]
-    assert chosen(candidates, 1) == [0]
-    assert chosen(candidates, 2) == [0, 1]
 
 
 def test_nothing_to_choose_from_is_nothing() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loki_memory.models.kinds import KINDS
-from loki_memory.recall.task_types import FAMILIES, TASKS, UNKNOWN, detect, weight
+from loki_memory.recall.rerank import FAMILIES, TASKS, detect, weight
 
 QUESTIONS = {
     "exploration": [
@@ -157,7 +157,6 @@ def test_the_weights_are_those_of_loki_mode() -> None:
     assert (TASKS["debugging"].episodic, TASKS["debugging"].warnings) == (0.4, 0.4)
     assert TASKS["review"][:2] == (0.3, 0.5)
     assert TASKS["refactoring"][:3] == (0.25, 0.45, 0.3)
-    assert tuple(UNKNOWN) == (0.3, 0.5, 0.2, 0.15)
 
 
 @pytest.mark.parametrize("task", ["", "unheard of", *TASKS])
@@ -165,6 +164,10 @@ def test_no_kind_is_ever_weighted_nothing(task: str) -> None:
     weights = [weight(kind, task) for kind in KINDS]
     assert max(weights) == 1
     assert min(weights) > 0
+
+
+def test_where_the_task_is_unknown_no_kind_is_pushed_back() -> None:
+    assert {weight(kind, "") for kind in KINDS} == {1}
 
 
 def test_every_kind_that_can_be_recalled_belongs_to_a_family() -> None:

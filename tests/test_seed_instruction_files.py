@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from loki_memory.install.managed import MARKDOWN, with_block
+from loki_memory.install.edits import MARKDOWN, with_block
 from loki_memory.seed.instruction_files import facts, rules
 from loki_memory.seed.project_files import ProjectFiles
 

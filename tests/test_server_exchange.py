@@ -11,9 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 from team_server import Team, make_repository, make_token, team
 
-from loki_memory.server import pull as pulling
-from loki_memory.server import push as pushing
-from loki_memory.server import tokens
+from loki_memory.server import exchange, tokens
 
 NUMBERS = count()
 OF_REPOSITORY = "SELECT id FROM loki.repositories WHERE name = %s"
@@ -222,7 +220,7 @@ def test_pages_of_a_pull_have_every_record_once(app: App) -> None:
     cursor, more = "", True
     while more:
         with app.server.database.as_token(app.writer) as connection:
-            page = pulling.pull(connection, app.name, cursor, 4)
+            page = exchange.pull(connection, app.name, cursor, 4)
         found += [record.id for record in page.records]
         cursor, more = page.cursor, page.more
     assert len(found) == len(set(found)) == 21
@@ -236,7 +234,7 @@ def test_a_cursor_skips_nothing_that_commits_late(app: App) -> None:
     late = fact(statement="Port 81 is where the metrics listen")
     second = Thread(target=app.send, args=(late,), kwargs={"secret": other})
     with app.server.database.as_token(app.writer) as connection:
-        pushing.push(connection, app.name, [fact(statement="Port 80 is where the proxy listens")])
+        exchange.push(connection, app.name, [fact(statement="Port 80 is where the proxy listens")])
         second.start()
         waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
         while connection.execute(waiting).fetchone() == (0,):

@@ -18,7 +18,7 @@ from loki_memory.errors import DatabaseFailed, InvalidRecord
 from loki_memory.resources import resource
 from loki_memory.server import database as databases
 from loki_memory.server.database import Database
-from loki_memory.server.mirror import RepositorySource
+from loki_memory.server.projection import RepositorySource
 
 QUESTIONS = (
     "how are errors of the API answered?",

@@ -12,9 +12,9 @@ from starlette.testclient import TestClient
 from ui_client import BASE, PORT, Browser, browser
 
 from loki_memory import Workspace
-from loki_memory.ui.page import UiSite
 from loki_memory.ui.pages import ROUTES
 from loki_memory.ui.server import application, listen, make_site
+from loki_memory.ui.site import UiSite
 
 READING = [route.path for route in ROUTES if "POST" not in (route.methods or ())]
 WRITING = [route.path for route in ROUTES if "POST" in (route.methods or ())]

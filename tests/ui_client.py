@@ -9,8 +9,8 @@ from typing import Any
 from starlette.testclient import TestClient
 
 from loki_memory import Workspace
-from loki_memory.ui.page import UiSite
 from loki_memory.ui.server import application, make_site
+from loki_memory.ui.site import UiSite
 
 PORT = 4711
 BASE = f"http://127.0.0.1:{PORT}"

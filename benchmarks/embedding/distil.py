@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from safetensors.numpy import save_file
 from scipy.sparse import csr_matrix
 
-from loki_memory.embedding.bundled import FOLDER, StaticModel
 from loki_memory.embedding.minilm import MiniLM
+from loki_memory.embedding.static_model import FOLDER, StaticModel
 
 Floats = NDArray[np.float32]
 _PULL = 0.3  # towards the start; .1 and 1 gave the same within the noise

@@ -30,7 +30,6 @@ from loki_memory.files.codec import decode, encode
 from loki_memory.files.layout import place
 from loki_memory.history.check import check
 from loki_memory.history.review import diff
-from loki_memory.history.review_markdown import markdown
 
 HERE = Path(__file__).resolve().parent
 BAR = 2.0  # seconds for a thousand changed records
@@ -96,7 +95,7 @@ def _timed(what: str, ws: Workspace, span: str | None, changed: int, rounds: int
     program = [str(Path(sys.executable).with_name("loki-mem")), "diff", span or "HEAD"]
     tasks: dict[str, Callable[[int], object]] = {
         what: lambda _: diff(ws, span),
-        f"{what}, as Markdown": lambda _: markdown(diff(ws, span)),
+        f"{what}, as Markdown": lambda _: diff(ws, span).markdown(),
         f"{what}, whole command": lambda _: subprocess.run(
             program, cwd=root, check=True, stdout=subprocess.DEVNULL
         ),

@@ -129,7 +129,7 @@ DEFENCES = {
         ("tests/hostile/test_tool_output.py",),
     ),
     "projects of a server": Defence(
-        "mcp/projects.py",
+        "mcp/tool.py",
         "if project and not self._may_reach(workspace, project):",
         "if False:",
         (f"{_SCOPES}::test_another_project_is_out_of_reach",),
@@ -193,7 +193,7 @@ DEFENCES = {
         ("tests/test_files_redaction.py::test_a_token_in_disguise_is_replaced",),
     ),
     "personal data": Defence(
-        "files/personal_data.py",
+        "files/redaction.py",
         '_PROMPT.sub("user@host", _HOME.sub("~", text))',
         "text",
         ("tests/hostile/test_secrets.py::test_what_others_read_names_no_person",),
@@ -211,13 +211,13 @@ DEFENCES = {
         (f"{_ZONES}::{_POINTER}",),
     ),
     "texts that leave the machine": Defence(
-        "recall/sentence_vectors.py",
+        "recall/vector_similarity.py",
         "        if self._choice.is_hosted:\n            from loki_memory.files.personal",
         "        if False:\n            from loki_memory.files.personal",
         ("tests/test_embedding_hosted.py::test_no_secret_and_no_name_is_sent",),
     ),
     "key over http to a language model": Defence(
-        "language/openai_api.py",
+        "language/apis.py",
         "        if key and host not in _LOOPBACK",
         "        if False",
         ("tests/test_language_backends.py::test_a_key_is_not_sent_without_https",),

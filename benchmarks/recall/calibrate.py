@@ -5,7 +5,7 @@
 Questions of LoCoMo and BEAM are put to their own conversation, where the data says which turns
 answer them, and to others, where nothing does; issues of SWE-ContextBench and prompts of other
 projects are put to the sessions of its repositories. For each of the best hits the signals of
-`recall/relevance.py` are noted, with whether the hit answers. A logistic regression gives the
+`recall/result.py` are noted, with whether the hit answers. A logistic regression gives the
 weights, every set counting alike. The table shows the calibration error of each set: with the
 weights of the package, and with weights that were fitted on the other sets alone.
 """
@@ -28,7 +28,7 @@ from systems import Ours
 
 from loki_memory import Workspace
 from loki_memory.recall.recall import RecallOptions
-from loki_memory.recall.relevance import BIAS, WEIGHTS
+from loki_memory.recall.result import BIAS, WEIGHTS
 
 HITS = 8  # of a question that are looked at
 FOREIGN = 20  # questions of other stores that a store is asked

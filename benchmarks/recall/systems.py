@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from data import Document
 
 from loki_memory import Workspace
-from loki_memory.editing.statements import statement
+from loki_memory.editing.edits import statement
 from loki_memory.files.codec import encode
 from loki_memory.files.layout import place
 from loki_memory.files.redaction import redact

@@ -33,8 +33,8 @@ from report import number
 from session_work import SessionWork, session_work
 
 from loki_memory import Workspace
+from loki_memory.injection.before_prompt import reminder
 from loki_memory.injection.brief import brief
-from loki_memory.injection.prompt_hints import reminder
 
 _VERDICTS = Path(__file__).resolve().parent / "verdicts" / "prompts.jsonl"
 _LONGEST = 200

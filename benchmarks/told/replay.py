@@ -40,10 +40,9 @@ from report import print_lines
 from loki_memory import Workspace
 from loki_memory.consolidation.failures import RULE, complaint, key
 from loki_memory.ingest.repair_command import script_of
-from loki_memory.injection.before_tool import command_lesson
+from loki_memory.injection.at_error import lesson
+from loki_memory.injection.before_tool import advice, command_lesson
 from loki_memory.injection.brief import brief
-from loki_memory.injection.exchange import advice
-from loki_memory.injection.prompt_hints import lesson
 from loki_memory.models import AntiPattern
 from loki_memory.models.diagnostics import findings
 from loki_memory.models.error_noise import teaches

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from loki_memory.homes import OpenWorkspace
     from loki_memory.index.index import Summary
     from loki_memory.index.overview import BeliefList
-    from loki_memory.injection.log import Injection
+    from loki_memory.injection.told import Injection
     from loki_memory.journal import Uses
-    from loki_memory.journal.economics import Economics
+    from loki_memory.journal.tally import Economics
     from loki_memory.language.wordings import Wording
     from loki_memory.recall.result import Recollections
 
@@ -306,7 +306,7 @@ class Browse:
 
     def last_goal(self, agent: str = "") -> str:
         """The last goal of an agent; empty if there was none."""
-        from loki_memory.injection.goal import last_goal
+        from loki_memory.injection.session_state import last_goal
 
         return last_goal(self._workspace, agent)
 
@@ -323,7 +323,7 @@ class Browse:
         """The block that `ws.continuity` would write, or would have written; nothing is written."""
         from loki_memory.continuity.file import Reader, block_text
         from loki_memory.history.as_of import workspace_as_of
-        from loki_memory.injection.goal import last_goal
+        from loki_memory.injection.session_state import last_goal
 
         if goal is None:
             goal = last_goal(self._workspace, agent or "")
@@ -342,7 +342,7 @@ class Browse:
 
         >>> [line.id for line in ws.browse.injections()[-1].memories]  # doctest: +SKIP
         """
-        from loki_memory.injection.log import injections
+        from loki_memory.injection.told import injections
 
         return injections(self._workspace, session)
 
@@ -381,7 +381,7 @@ def check_filters(kind: str | None, status: str | None, since: str | None, now: 
 
 def _begin(since: str, now: str) -> str:
     """The moment with which a period begins: a date, `yesterday`, `last week`; else ValueError."""
-    from loki_memory.recall.plain_questions import period
+    from loki_memory.recall.field_filters import period
 
     limits = period(since.strip().lower().replace("-", " "), now[:10])
     return limits[0] if limits else moment(since)

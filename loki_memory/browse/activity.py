@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from loki_memory.consolidation.failures import mishaps
 from loki_memory.index.overview import EpisodeBody, latest_episodes, lessons_by_mark
-from loki_memory.injection.log import injections
+from loki_memory.injection.told import injections
 from loki_memory.models import Episode
 from loki_memory.models.diagnostics import rule
 from loki_memory.models.error_signature import head, signature
 
 if TYPE_CHECKING:
     from loki_memory.homes import OpenWorkspace
-    from loki_memory.injection.log import Injection
-    from loki_memory.journal.economics import Total
+    from loki_memory.injection.told import Injection
+    from loki_memory.journal.tally import Total
 
 
 _EPISODES = 2_000  # the newest; older ones say little about how work goes now

@@ -340,7 +340,7 @@ _CLASSES: dict[str, _About] = {
 
 def project_around(path: Path) -> Path | None:
     """The repository in which a path lies; None if it lies in none."""
-    from loki_memory.files.layout import git_home
+    from loki_memory.files.git_files import git_home
 
     found = git_home(path)
     return found[0] if found else None

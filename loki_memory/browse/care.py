@@ -10,9 +10,8 @@ if TYPE_CHECKING:
 
     from loki_memory.browse.audit import Audit
     from loki_memory.browse.doctor import Diagnosis, Verdict
-    from loki_memory.browse.purge import Purged
+    from loki_memory.browse.purge import Purged, Tainted
     from loki_memory.browse.status import Garbage
-    from loki_memory.browse.taint import Tainted
     from loki_memory.consolidation.run import Deduplicated
     from loki_memory.editing.quarantine import QuarantineCase
     from loki_memory.files.problem import Problem
@@ -81,25 +80,25 @@ class Care:
 
     def taint(self, source: str, why: str = "", *, dry_run: bool = False) -> Tainted:
         """Quarantine everything derived from an episode, session, commit, author or file."""
-        from loki_memory.browse.taint import taint
+        from loki_memory.browse.purge import taint
 
         return taint(self._workspace, source, why, dry_run=dry_run)
 
     def quarantine(self) -> list[QuarantineCase]:
         """The cases in quarantine, the oldest first."""
-        from loki_memory.browse.taint import cases
+        from loki_memory.browse.purge import cases
 
         return cases(self._workspace)
 
     def release(self, case: str) -> QuarantineCase:
         """Bring the memories of a case back."""
-        from loki_memory.browse.taint import release
+        from loki_memory.browse.purge import release
 
         return release(self._workspace, case)
 
     def drop(self, case: str) -> QuarantineCase:
         """Delete the memories of a case for good."""
-        from loki_memory.browse.taint import drop
+        from loki_memory.browse.purge import drop
 
         return drop(self._workspace, case)
 

@@ -6,7 +6,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator, Sized
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from loki_memory.browse.status import collect_garbage
@@ -19,7 +19,8 @@ from loki_memory.history.pull import waiting
 from loki_memory.history.refusals import would_be_refused
 from loki_memory.index import graph, queries
 from loki_memory.integrity.reviewed import known_unreviewed
-from loki_memory.language.usage import language_state
+from loki_memory.language.asking import language_state
+from loki_memory.models.text import plural
 
 if TYPE_CHECKING:
     from loki_memory.homes import OpenWorkspace
@@ -111,14 +112,14 @@ def _mend(workspace: OpenWorkspace) -> list[Finding]:
     """
     cleared = collect_garbage(workspace, dry_run=False)
     found = (
-        [Finding("litter", "mended", f"{_count(cleared.files, 'file')} cleared")]
+        [Finding("litter", "mended", f"{plural(len(cleared.files), 'file')} cleared")]
         if cleared.files
         else []
     )
     rekeyed = _rekey(workspace)
     if rekeyed:
         found.append(
-            Finding("ids", "mended", f"{_count(rekeyed, 'record')} got an id of their own")
+            Finding("ids", "mended", f"{plural(len(rekeyed), 'record')} got an id of their own")
         )
     try:
         workspace.home.settle_in()
@@ -154,7 +155,7 @@ def _index(workspace: OpenWorkspace, *, deep: bool, fix: bool) -> Finding:
     """Compare the index with the files: quickly by stamps, deeply by content."""
     workspace.home.ensure("read")
     number = sum(workspace.index.counts().values())
-    said = f"{number} {'memory' if number == 1 else 'memories'}"
+    said = plural(number, "memory")
     try:
         checked = queries.quick_check(workspace.index)
         if checked != "ok":
@@ -168,11 +169,13 @@ def _index(workspace: OpenWorkspace, *, deep: bool, fix: bool) -> Finding:
         )
     if fix:
         workspace.rebuild()
-        return Finding("index", "mended", f"{_count(wrong, 'row')} differed from files; rebuilt")
+        return Finding(
+            "index", "mended", f"{plural(len(wrong), 'row')} differed from files; rebuilt"
+        )
     return Finding(
         "index",
         "problem",
-        f"differs from files in {_count(wrong, 'row')}, first {wrong[0]}; loki-mem rebuild",
+        f"differs from files in {plural(len(wrong), 'row')}, first {wrong[0]}; loki-mem rebuild",
     )
 
 
@@ -206,7 +209,7 @@ def _foreign(workspace: OpenWorkspace) -> Finding:
     if not files:
         return Finding("files", "ok", "all files under memory/ are memory")
     return Finding(
-        "files", "ok", f"{_count(files, 'file')} not memory and left alone, such as {files[0]}"
+        "files", "ok", f"{plural(len(files), 'file')} not memory and left alone, such as {files[0]}"
     )
 
 
@@ -219,7 +222,7 @@ def _dangling(workspace: OpenWorkspace) -> Finding:
     return Finding(
         "links",
         "warning",
-        f"{_count(edges, 'link')} to memories that are not here, such as: {first}",
+        f"{plural(len(edges), 'link')} to memories that are not here, such as: {first}",
     )
 
 
@@ -228,7 +231,7 @@ def _hidden(workspace: OpenWorkspace) -> Finding:
     ids = queries.rejected_again(workspace.index)
     if not ids:
         return Finding("rejected", "ok", "no record says what was rejected")
-    said = f"{_count(ids, 'record')} that says what was rejected, and is not shown: {ids[0]}"
+    said = f"{plural(len(ids), 'record')} that says what was rejected, and is not shown: {ids[0]}"
     return Finding("rejected", "ok", said)
 
 
@@ -240,7 +243,7 @@ def _pull(workspace: OpenWorkspace) -> Iterator[Finding]:
     paths = would_be_refused(workspace.layout.root)
     if paths:
         advice = "`loki-mem pull` sets them aside, pulls, and merges them back"
-        said = f"git pull would refuse {_count(paths, 'uncommitted file')}, such as {paths[0]}"
+        said = f"git pull would refuse {plural(len(paths), 'uncommitted file')}, such as {paths[0]}"
         yield Finding("pull", "warning", f"{said}; {advice}")
 
 
@@ -260,7 +263,3 @@ def _trust(workspace: OpenWorkspace) -> Finding:
         said = f"trusted {found.why}; {number} {are} not reviewed and not told"
         return Finding("trust", "ok", said)
     return Finding("trust", "ok", f"trusted {found.why}")
-
-
-def _count(things: Sized, noun: str) -> str:
-    return f"{len(things)} {noun}{'' if len(things) == 1 else 's'}"

@@ -1,13 +1,15 @@
-"""Purge a text or a memory from everything that this program ever wrote.
+"""Undo what should never have been kept: purge a text or a memory, taint a source.
 
-Memory files first, so that nothing can be derived from them again; then what lies in the local
-zone, CONTINUITY.md, published skills and exports; then the cache, which is deleted and made anew
-(a database keeps deleted rows on its free pages); then git. At the end everything is searched once
-more, and whatever still holds the text is named.
+A purge goes through everything that this program ever wrote. Memory files first, so that nothing
+can be derived from them again; then what lies in the local zone, CONTINUITY.md, published skills
+and exports; then the cache, which is deleted and made anew (a database keeps deleted rows on its
+free pages); then git. At the end everything is searched once more, and whatever still holds the
+text is named. To taint a source puts everything that came from it into quarantine.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -16,12 +18,21 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.continuity.file import refresh
 from loki_memory.editing import purge as records
+from loki_memory.editing import quarantine
+from loki_memory.editing.purge import files_below, is_traced, purge_file, spellings
+from loki_memory.editing.quarantine import QuarantineCase, QuarantinedMemory
 from loki_memory.errors import NotFound
 from loki_memory.files import disk
+from loki_memory.files.layout import PRIVATE
 from loki_memory.files.lock import locked
+from loki_memory.files.redaction import redact
 from loki_memory.files.store import failures_named
-from loki_memory.files.traces import exported_paths, files_below, is_traced, purge_file, spellings
-from loki_memory.history.purge_history import purge_history
+from loki_memory.files.zones import exported_paths
+from loki_memory.history.purge_history import files_from, purge_history
+from loki_memory.home import parsed
+from loki_memory.index import queries
+from loki_memory.index.index import ListFilter
+from loki_memory.ingest.staging import Watermarks
 from loki_memory.interop.claude_memory import listed_in
 from loki_memory.interop.publish_skills import keep_in_step
 from loki_memory.models.ids import ID, file_stem
@@ -169,3 +180,107 @@ def _all_files(workspace: OpenWorkspace, homes: Sequence[Home]) -> Iterator[Path
 
 def _holds(path: Path, wanted: Sequence[bytes]) -> bool:
     return is_traced(path.read_bytes(), wanted)
+
+
+_AUTHORS = ("by", "agent", "author", "from")  # fields that say who wrote a record
+_SESSIONS = ("session", "session_id")
+
+
+class Tainted(NamedTuple):
+    """The memories that came from a source."""
+
+    source: str
+    case: str  # of the quarantine; empty if nothing was set aside
+    memories: list[QuarantinedMemory]
+
+
+def taint(workspace: OpenWorkspace, source: str, why: str, *, dry_run: bool) -> Tainted:
+    """Quarantine everything derived from an episode, session, commit, author or file."""
+    workspace.home.before_write()
+    workspace.home.ensure("current")
+    home, clean = workspace.home, redact(source)
+    seeds = {*_seeds(workspace, source)}
+    chosen = quarantine.memories(home.index, quarantine.derived(home.index, seeds))
+    if not chosen:
+        raise NotFound(f"that came from {clean!r}")
+    if dry_run:
+        return Tainted(clean, "", chosen)
+    case = quarantine.set_aside(home, chosen, clean, redact(why), workspace.now()[:10])
+    tell_again(workspace)
+    return Tainted(clean, case.case, chosen)
+
+
+def tell_again(workspace: OpenWorkspace) -> None:
+    """Bring what agents are told in step with memory: views, skills, CONTINUITY.md."""
+    from loki_memory.continuity.file import refresh
+    from loki_memory.interop.publish_skills import keep_in_step
+
+    workspace.flush()
+    keep_in_step(workspace)
+    refresh(workspace)
+
+
+def release(workspace: OpenWorkspace, name: str) -> QuarantineCase:
+    """Bring the memories of a case back."""
+    workspace.home.before_write()
+    case = quarantine.release(workspace.home, name)
+    tell_again(workspace)
+    return case
+
+
+def drop(workspace: OpenWorkspace, name: str) -> QuarantineCase:
+    """Delete the memories of a case for good."""
+    workspace.home.before_write()
+    return quarantine.drop(workspace.home, name)
+
+
+def cases(workspace: OpenWorkspace) -> list[QuarantineCase]:
+    """All cases, the oldest first."""
+    return quarantine.cases(workspace.store)
+
+
+def _seeds(workspace: OpenWorkspace, source: str) -> Iterator[str]:
+    """The memories that come from a source at first hand."""
+    home = workspace.home
+    if home.index.path_of(source):
+        yield source
+        return
+    sessions = {source, *_sessions_in(workspace, source)}
+    for session in sorted(sessions):
+        bodies = queries.episodes_of_session(home.index, session)
+        yield from (parsed("episode", body).id for body in bodies)
+    paths = {*files_from(workspace.home, source), *_own_path(workspace, source)}
+    yield from _at_paths(home, paths)
+    yield from _said_by(home, source, sessions)
+
+
+def _sessions_in(workspace: OpenWorkspace, source: str) -> list[str]:
+    """The sessions of a transcript that was read."""
+    marks = Watermarks(workspace.layout.local / "ingest" / "marks")
+    return marks.of(Path(source)).sessions
+
+
+def _own_path(workspace: OpenWorkspace, source: str) -> list[str]:
+    """The path of a record, if the source is a memory file."""
+    path = Path(source).absolute()
+    for prefix, top in (
+        ("", workspace.layout.memory),
+        (PRIVATE, workspace.layout.local / "memory"),
+    ):
+        if path.is_relative_to(top):
+            return [prefix + path.relative_to(top).as_posix()]
+    return []
+
+
+def _at_paths(home: Home, paths: set[str]) -> Iterator[str]:
+    places = {path: name for kind in home.index.counts() for name, path in home.index.places(kind)}
+    yield from (places[path] for path in sorted(paths) if path in places)
+
+
+def _said_by(home: Home, source: str, sessions: set[str]) -> Iterator[str]:
+    for kind, body in home.bodies(ListFilter(status="all")):
+        record = json.loads(body)
+        authors = {str(record.get(name) or "").lower() for name in _AUTHORS}
+        told_in = {str(record.get(name) or "") for name in _SESSIONS}
+        if source.lower() in authors or told_in & sessions:
+            yield parsed(kind, body).id

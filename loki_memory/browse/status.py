@@ -83,7 +83,7 @@ def _above(root: Path) -> str:
 
 
 def _is_in_git(root: Path) -> bool:
-    from loki_memory.files.layout import git_home
+    from loki_memory.files.git_files import git_home
 
     return git_home(root) is not None
 

@@ -17,7 +17,7 @@ from loki_memory.index import queries
 from loki_memory.index.graph import associations
 from loki_memory.index.index import Index
 from loki_memory.index.queries import TopicMember
-from loki_memory.models.text import printable_line, tokens
+from loki_memory.models.text import plural, printable_line, tokens
 
 DECISIONS = ("decision", "decisions", "architecture", "adr")
 _ACTIONS, _DECISIONS = 100, 50  # as many as Loki Mode keeps in its timeline
@@ -39,7 +39,7 @@ class Topic(NamedTuple):
 
     def line(self) -> str:
         name = self.title if ":" in self.id else f"[{self.id}] {self.title}"
-        number = "1 memory" if self.memories == 1 else f"{self.memories:,} memories"
+        number = plural(self.memories, "memory")
         return f"{printable_line(name, _TITLE)}: {number}, {self.tokens:,} tokens"
 
 

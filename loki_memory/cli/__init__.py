@@ -89,7 +89,7 @@ def run() -> NoReturn:
     A hook runs before every prompt, and does without click, which takes 30 ms to load.
     """
     if _is_hook():
-        from loki_memory.hooks.program import run as answer
+        from loki_memory.hooks.response import run as answer
 
         sys.exit(answer(sys.argv[2]))
     from loki_memory.cli.main import main

@@ -9,7 +9,8 @@ import click
 
 from loki_memory.browse import DRAWINGS, TIMELINE_BUDGET, TOPICS_BUDGET, WAYS
 from loki_memory.cli.common import Session, command, complete_id, id_argument
-from loki_memory.cli.output import note, one_line, plural, remarks, safe, say, table
+from loki_memory.cli.output import note, one_line, safe, say, table
+from loki_memory.models.text import plural
 
 if TYPE_CHECKING:
     from loki_memory.browse.topics import Branch, Item, Timeline, Topics
@@ -38,14 +39,6 @@ class TraversedMemories(NamedTuple):
     memories: list[NamedMemory]
 
 
-class FeedbackOutput(NamedTuple):
-    """Printed by `feedback`."""
-
-    id: str
-    helpful: bool
-    episode: str | None
-
-
 @command("topics")
 @click.option(
     "--budget",
@@ -66,7 +59,6 @@ def topics_command(session: Session, budget: int) -> None:
     workspace = session.open()
     found = workspace.browse.topics(budget)
     session.show(found, lambda: _print_topics(found))
-    remarks(workspace)
 
 
 def _print_topics(found: Topics) -> None:
@@ -100,7 +92,6 @@ def timeline_command(session: Session, since: str | None, budget: int) -> None:
     workspace = session.open()
     found = workspace.browse.timeline(since, budget)
     session.show(found, lambda: _print_timeline(found))
-    remarks(workspace)
 
 
 def _print_timeline(found: Timeline) -> None:
@@ -153,7 +144,6 @@ def graph_command(session: Session, memory: str | None, every: bool, depth: int,
     session.show(found, lambda: say(safe(workspace.browse.drawing(found, form))))
     if found.more:
         note(f"{plural(found.more, 'neighbour')} left out")
-    remarks(workspace)
 
 
 @command("explore")
@@ -173,7 +163,6 @@ def explore_command(session: Session, memory: str, depth: int) -> None:
     workspace = session.open()
     found = workspace.browse.explore(memory, depth)
     session.show(found, lambda: _print_branch(found))
-    remarks(workspace)
 
 
 def _print_branch(branch: Branch, lead: str = "", own: str = "") -> None:
@@ -202,38 +191,9 @@ def traverse_command(session: Session, memory: str, way: str) -> None:
     found = workspace.browse.traverse(memory, way)
     shown = [NamedMemory(memory.id, memory.kind, memory.title) for memory in found]
     session.show(TraversedMemories(shown), lambda: _print_found(found))
-    remarks(workspace)
 
 
 def _print_found(found: Sequence[Summary]) -> None:
     if not found:
         note("there are none")
     table([[memory.id, memory.kind, one_line(memory.title, 100)] for memory in found], {0: "cyan"})
-
-
-@command("feedback")
-@id_argument
-@click.option("--helpful", "answer", flag_value="helpful", help="It helped.")
-@click.option("--unhelpful", "answer", flag_value="unhelpful", help="It did not.")
-@click.option("--episode", metavar="EPISODE", help="The episode in question.")
-def feedback_command(
-    session: Session, memory: str, answer: str | None, episode: str | None
-) -> None:
-    """Say whether a memory helped.
-
-    The answer is noted on this machine and counts at once: helpful memories rank higher, unhelpful
-    ones lower, and agents are not told of these unasked. The next episode that is recorded notes it
-    too (`recalled`), which makes it evidence for everybody.
-
-    \b
-    Example:
-      loki-mem feedback sem-001 --helpful
-    """
-    if answer is None:
-        raise click.UsageError("Say --helpful or --unhelpful.")
-    workspace = session.open()
-    memory = workspace.resolve(memory)
-    workspace.feedback(memory, answer == "helpful", episode)
-    result = FeedbackOutput(memory, answer == "helpful", episode)
-    session.show(result, lambda: say(f"{click.style(memory, fg='cyan')}  noted as {answer}"))
-    remarks(workspace)

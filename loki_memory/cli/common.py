@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from loki_memory.cli.output import HELP, one_line, print_json, remarks, say
+from loki_memory.cli.output import HELP, named, print_json, progress_bar, remarks, say
 from loki_memory.errors import LokiMemoryError
 from loki_memory.workspace import Workspace
 
@@ -53,11 +54,18 @@ class Session:
         self._opened.append(Workspace.open(folder, origin=origin))
         return self._opened[-1]
 
-    def end(self, *, well: bool) -> None:
-        """Flush what was written; after a command that succeeded, print what that noticed."""
+    @contextmanager
+    def work(self, label: str) -> Iterator[Workspace]:
+        """Open the workspace of this run, and show on a terminal that work goes on."""
+        workspace = self.open()
+        with progress_bar(label) as workspace.home.progress:
+            yield workspace
+
+    def end(self, *, finished: bool) -> None:
+        """Flush what was written; after a command that was carried out, print what it noticed."""
         for workspace in self._opened:
             workspace.flush()
-            if well:
+            if finished:
                 remarks(workspace)
 
     def show(self, result: tuple[Any, ...], otherwise: Callable[[], object]) -> None:
@@ -82,17 +90,19 @@ def command(name: str) -> Callable[[Callable[..., Any]], click.Command]:
     def decorate(function: Callable[..., Any]) -> click.Command:
         @click.pass_context
         @functools.wraps(function)
-        def run(ctx: click.Context, /, *args: Any, as_json: bool, **options: Any) -> Any:
+        def run(ctx: click.Context, /, *args: Any, as_json: bool, **options: Any) -> None:
             _check_words(ctx)
             given = ctx.find_root().obj
             session = Session(given["directory"], as_json or given["json"])
-            well = False
+            finished = False
             try:
-                result = function(session, *args, **options)
-                well = True
+                function(session, *args, **options)
+                finished = True
+            except click.exceptions.Exit:  # a command that was carried out, with a code
+                finished = True
+                raise
             finally:
-                session.end(well=well)
-            return result
+                session.end(finished=finished)
 
         option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
         return click.command(name, context_settings=HELP)(option(run))
@@ -174,7 +184,6 @@ def finish_writing(
     described = [stored_record(workspace, record) for record in stored]
     session.show(StoredRecords(described), lambda: _print(stored, remark))
     workspace.browse.refresh_continuity()
-    remarks(workspace)
 
 
 def stored_record(workspace: Workspace, record: Memory) -> StoredRecord:
@@ -188,6 +197,6 @@ def stored_record(workspace: Workspace, record: Memory) -> StoredRecord:
 
 def _print(stored: list[Memory], remark: str) -> None:
     for record in stored:
-        say(f"{click.style(record.id, fg='cyan')}  {one_line(record.title(), 100)}")
+        say(named(record.id, record.title()))
     if remark:
         say(remark)

@@ -1,4 +1,4 @@
-"""Commands that ask where a belief comes from and since when: log, blame, bisect, revert."""
+"""Commands of git: commit, pull, push; log, blame, bisect, revert; verify, resolve."""
 
 from __future__ import annotations
 
@@ -10,18 +10,105 @@ import click
 from loki_memory.cli.common import Session, command
 from loki_memory.cli.output import (
     coloured_status,
+    named,
     note,
+    note_plan,
     one_line,
-    plural,
     progress_bar,
-    remarks,
+    safe,
     say,
+    say_first,
 )
+from loki_memory.models.text import plural
 
 if TYPE_CHECKING:
     from loki_memory.history.bisect import BisectTurn
     from loki_memory.history.blame import Blame, BlameSource, BlameStep
+    from loki_memory.history.branch_mode import Exchanged
+    from loki_memory.history.inline_commit import Committed
+    from loki_memory.history.resolve import Resolved
     from loki_memory.history.revert import Reverted
+    from loki_memory.integrity.findings import IntegrityFinding
+    from loki_memory.integrity.verify import Stale, Verified
+
+
+@command("commit")
+@click.option("-m", "message", metavar="TEXT", help="The subject; by default it says what changed.")
+@click.option("--agent", metavar="NAME", help="Who commits, for the trailer Loki-Agent.")
+@click.option("--dry-run", is_flag=True, help="Say what would be committed and write nothing.")
+def commit_command(session: Session, message: str | None, agent: str | None, dry_run: bool) -> None:
+    """Commit what changed in memory, and nothing else.
+
+    Lessons that are due are published first, with the evidence of this machine. Staged and
+    unstaged changes of other files stay as they are; no hook runs.
+
+    \b
+    Example:
+      loki-mem commit --dry-run
+    """
+    workspace = session.open()
+    if not dry_run:
+        workspace.consolidate(learn=False, reach="all", commit=False)
+    with progress_bar("committing") as workspace.home.progress:
+        done = workspace.history.commit(agent or "", message or "", dry_run)
+    session.show(done, lambda: _print_committed(done, dry_run))
+    for text in done.left_out():
+        note(text)
+
+
+def _print_committed(done: Committed, dry_run: bool) -> None:
+    if done.commit:
+        say(named(done.commit[:_SHORT], done.subject, 0))
+    elif not done.paths:
+        say("nothing was committed" if done.reason else "nothing to commit")
+    elif dry_run:
+        say(one_line(done.subject))
+        say_first([f"  {one_line(path)}" for path in done.paths])
+        note_plan()
+
+
+@command("pull")
+@click.option("--remote", default="", help="Where to fetch from, if not from the usual place.")
+def pull_command(session: Session, remote: str) -> None:
+    """Fetch memory that others shared, and merge it.
+
+    This is `git pull` for a worktree with uncommitted memory, which git might refuse: memory is set
+    aside, git pulls with your settings, and memory is merged back field by field. Your other
+    changes stay as they are. With memory on a branch of its own (git.mode branch) only that branch
+    is fetched.
+
+    \b
+    Example:
+      loki-mem pull
+    """
+    with session.work("pulling") as workspace:
+        done = workspace.history.pull(remote)
+    session.show(done, lambda: _print_exchanged(done))
+
+
+@command("push")
+@click.option("--remote", default="origin", show_default=True, help="Where to push to.")
+def push_command(session: Session, remote: str) -> None:
+    """Share memory with others, after merging theirs.
+
+    For memory on a branch of its own (git.mode branch). Never by force.
+
+    \b
+    Example:
+      loki-mem push
+    """
+    with session.work("pushing") as workspace:
+        done = workspace.history.push(remote)
+    session.show(done, lambda: _print_exchanged(done))
+
+
+def _print_exchanged(done: Exchanged) -> None:
+    say(f"{click.style(done.commit[:10], fg='cyan')}  {done.what}")
+    if done.merged:
+        say(f"{plural(len(done.merged), 'memory')} changed on both sides; both changes are in")
+    for path in done.kept:
+        note(f"{path} changed on both sides and cannot be merged; the other version is kept")
+
 
 _SHORT = 10  # digits of a commit
 _LOG = 20
@@ -45,11 +132,9 @@ def log_command(session: Session, memory_id: str | None, limit: int) -> None:
     Example:
       loki-mem log sem-001
     """
-    workspace = session.open()
-    with progress_bar("reading") as workspace.home.progress:
+    with session.work("reading") as workspace:
         steps = workspace.history.log(memory_id, limit)
     session.show(LogOutput(steps), lambda: _print_log(steps, memory_id))
-    remarks(workspace)
 
 
 def _print_log(steps: Iterable[BlameStep], memory_id: str | None) -> None:
@@ -81,11 +166,9 @@ def blame_command(session: Session, memory_id: str) -> None:
     Example:
       loki-mem blame sem-001
     """
-    workspace = session.open()
-    with progress_bar("reading") as workspace.home.progress:
+    with session.work("reading") as workspace:
         found = workspace.history.blame(memory_id)
     session.show(found, lambda: _print_blame(found))
-    remarks(workspace)
 
 
 def _print_blame(found: Blame) -> None:
@@ -138,11 +221,9 @@ def bisect_command(
     """
     if bool(expect) == bool(unwanted):
         raise click.UsageError("Give either --expect ID or --reject ID.")
-    workspace = session.open()
-    with progress_bar("embedding") as workspace.home.progress:
+    with session.work("embedding") as workspace:
         turn = workspace.history.bisect(query, expect=expect, reject=unwanted, **options)  # type: ignore[arg-type]
     session.show(turn, lambda: _print_turn(turn))
-    remarks(workspace)
 
 
 def _print_turn(turn: BisectTurn) -> None:
@@ -164,13 +245,11 @@ def revert_command(session: Session, name: str) -> None:
     Example:
       loki-mem revert HEAD
     """
-    workspace = session.open()
-    with progress_bar("reverting") as workspace.home.progress:
+    with session.work("reverting") as workspace:
         done = workspace.history.revert(name)
     session.show(done, lambda: _print_reverted(done))
     for text in done.committed.remarks():
         note(text)
-    remarks(workspace)
 
 
 def _print_reverted(done: Reverted) -> None:
@@ -184,3 +263,111 @@ def _print_reverted(done: Reverted) -> None:
             say(f"{verb.ljust(10)}  {click.style(name, fg='cyan')}{since}")
     if not (done.removed or done.written or done.kept):
         note(f"{done.commit[:_SHORT]} changed no belief")
+
+
+@command("verify")
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+@click.option("--adopt", is_flag=True, help="Accept records as they are: these IDs, or all.")
+@click.option("--fix", is_flag=True, help="Renew citations whose code still says the same.")
+def verify_command(session: Session, ids: tuple[str, ...], adopt: bool, fix: bool) -> None:
+    """Find what is lost or damaged, what was edited by hand, and stale citations.
+
+    Compares every record with the chain of writes, the chain with the anchors in commits, and
+    citations with the code. The exit code is 1 while something is missing or damaged; edits by
+    hand stay in use, and a commit adopts them.
+
+    \b
+    Example:
+      loki-mem verify --adopt
+    """
+    if ids and not adopt:
+        raise click.UsageError("ids are for --adopt; without it everything is verified.")
+    with session.work("verifying") as workspace:
+        found = workspace.history.verify(adopt=ids if adopt else None, fix=fix)
+    session.show(found, lambda: _print_verified(found))
+    if not found.well:
+        raise click.exceptions.Exit(1)
+
+
+def _print_verified(found: Verified) -> None:
+    say_first([f"{click.style('adopted', fg='cyan')}  {one_line(path)}" for path in found.adopted])
+    by_hand = [finding for finding in found.findings if finding.is_by_hand]
+    others = [finding for finding in found.findings if not finding.is_by_hand]
+    say_first([_finding_line(finding) for finding in others])
+    _print_by_hand(by_hand)
+    say_first([_stale_line(stale) for stale in found.stale])
+    chain = f"{plural(found.lines, 'line')} by {plural(found.writers, 'writer')}"
+    say(f"{plural(found.records, 'record')}, {chain}, {plural(found.anchors, 'anchor')}")
+    if not found.findings:
+        say(click.style("every record is as it was written", fg="green"))
+    elif others:
+        note("restore the files, or accept them as they are: loki-mem verify --adopt ID")
+
+
+def _finding_line(found: IntegrityFinding) -> str:
+    last = f"; last good: {found.writer}, line {found.seq}" if found.seq else ""
+    named = f"{found.id}  " if found.id else ""
+    line = f"{named}{found.path}: {found.said}{last}"
+    return f"{click.style(found.what, fg='red')}  {one_line(line)}"
+
+
+def _print_by_hand(found: list[IntegrityFinding]) -> None:
+    """Print one line for all records that were written or edited by hand: that is no alarm."""
+    if not found:
+        return
+    examples = ", ".join(finding.id or finding.path for finding in found[:3])
+    more = ", …" if len(found) > 3 else ""  # noqa: PLR2004 - as many as are named
+    line = f"{plural(len(found), 'record')} ({examples}{more}); a commit adopts them"
+    say(f"{click.style('by hand', fg='yellow')}  {one_line(line)}")
+
+
+def _stale_line(stale: Stale) -> str:
+    what = click.style("renewed" if stale.renewed else "stale", fg="yellow")
+    cited = f"{stale.id}  cites {', '.join(stale.cites)}, changed since"
+    return f"{what}  {one_line(cited)}"
+
+
+_RESOLVED = {"left": "red", "removed": "yellow", "told apart": "yellow"}
+
+
+class ResolveOutput(NamedTuple):
+    """Printed by `resolve`."""
+
+    planned: bool
+    resolved: list[Resolved]
+
+
+@command("resolve")
+@click.option("--plan", is_flag=True, help="Say what would be done and write nothing.")
+def resolve_command(session: Session, plan: bool) -> None:
+    """Mend memory files that a merge left with conflicts.
+
+    Works where the merge driver is not installed, and after merges on a forge. Files that git
+    holds as unmerged are marked as resolved; nothing is committed. The exit code is 1 if a file
+    is left to you.
+
+    \b
+    Example:
+      loki-mem resolve --plan
+    """
+    workspace = session.open()
+    found = workspace.history.resolve(plan_only=plan)
+    session.show(ResolveOutput(plan, found), lambda: _print_resolved(found, plan))
+    if any(file.how == "left" for file in found):
+        raise click.exceptions.Exit(1)
+
+
+def _print_resolved(found: list[Resolved], planned: bool) -> None:
+    for file in found:
+        how = click.style(file.how.ljust(10), fg=_RESOLVED.get(file.how, "green"))
+        remark = f": {one_line(file.note)}" if file.note else ""
+        say(f"{how}  {safe(file.path)}{remark}")
+    if not found:
+        say("no memory file has a conflict")
+    staged = sum(file.staged for file in found)
+    if planned and found:
+        note_plan()
+    elif staged:
+        note(
+            f"{plural(staged, 'file')} marked as resolved in git's index; commit when you are done"
+        )

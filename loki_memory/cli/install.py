@@ -1,4 +1,4 @@
-"""Commands that put memory where agents and git look for it: install, uninstall."""
+"""Commands that connect memory to agents and git, and let it speak: install, uninstall, trust."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from loki_memory.cli.common import Session, command
-from loki_memory.cli.output import note, one_line, remarks, safe, say
-from loki_memory.cli.trust import note_what_came
+from loki_memory.cli.output import note, note_plan, one_line, safe, say, say_first
+from loki_memory.models.text import plural
 
 if TYPE_CHECKING:
+    from loki_memory.browse.trust import BroughtMemories, BroughtMemory
     from loki_memory.install.edits import InstallOptions, InstallStep
     from loki_memory.install.targets import Target
     from loki_memory.workspace import Workspace
@@ -113,7 +114,6 @@ def _change(session: Session, name: str, options: InstallOptions, *, undo: bool,
     session.show(result, lambda: print_steps(shown, planned=options.plan_only))
     if not undo:
         _warn(workspace, target)
-    remarks(workspace)
 
 
 def _target(name: str, options: InstallOptions) -> Target:
@@ -159,4 +159,83 @@ def print_steps(steps: list[InstallStep], *, planned: bool = False) -> None:
         for line in step.diff.splitlines():
             say(click.style(f"  {safe(line)}", fg=_COLOURS.get(line[:1])))
     if planned:
-        note("this is a plan; nothing was written")
+        note_plan()
+
+
+@command("trust")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("--revoke", is_flag=True, help="Tell agents nothing of it any more.")
+def trust_command(session: Session, yes: bool, revoke: bool) -> None:
+    """Show what came with this clone, and let agents be told of it.
+
+    Until you trust a workspace on this machine, hooks and CONTINUITY.md say nothing of its memory
+    unasked; `recall` and `list` show all of it. `init` and `install` trust it too. The exit code
+    is 1 if you do not trust it.
+
+    \b
+    Example:
+      loki-mem trust --yes
+    """
+    workspace = session.open()
+    workspace.home.ensure("current")
+    found = workspace.browse.brought()
+    if not session.json:
+        print_brought(found)
+    if revoke:
+        workspace.home.note_trust(is_trusted=False)
+    elif not found.trusted and (yes or (not session.json and _agrees())):
+        workspace.home.note_trust(is_trusted=True)
+        workspace.history.renew_review()
+    found = workspace.browse.brought()
+    session.show(found, lambda: _print_verdict(found))
+    if not found.trusted and not revoke:
+        raise click.exceptions.Exit(1)
+
+
+def note_what_came(workspace: Workspace) -> None:
+    """Say how many memories a command makes trusted that came with a clone."""
+    if workspace.home.trust().is_trusted:
+        return
+    workspace.home.ensure("current")
+    number = sum(workspace.browse.brought().counts.values())
+    if number:
+        them = "it" if number == 1 else "them"
+        came = (
+            f"{plural(number, 'memory')} came with this folder, and agents are told of {them} now"
+        )
+        note(f"{came}; `loki-mem trust --revoke` takes that back")
+
+
+def _agrees() -> bool:
+    """Ask on a terminal; elsewhere nobody can agree."""
+    if not sys.stdin.isatty():
+        note("this is no terminal: `loki-mem trust --yes` trusts it")
+        return False
+    return click.confirm("Shall agents be told of it?", default=False, err=True)
+
+
+def _print_verdict(found: BroughtMemories) -> None:
+    if found.trusted:
+        say(click.style(f"trusted {one_line(found.why)}", fg="green"))
+    else:
+        say(click.style(f"not trusted: {one_line(found.why)}", fg="yellow"))
+
+
+def print_brought(found: BroughtMemories) -> None:
+    """Print what came with a clone: counts, some titles, and what is suspicious."""
+    say(click.style(one_line(found.workspace), bold=True))
+    if found.remote:
+        say(f"  from      {one_line(found.remote)}")
+    kinds = (plural(number, kind) for kind, number in found.counts.items())
+    say(f"  memory    {', '.join(kinds) or 'none'}")
+    for memory in found.titles:
+        say(_brought_line("such as", memory))
+    suspicious = [_brought_line("look at", memory) for memory in found.suspicious]
+    say_first([click.style(line, fg="red") for line in suspicious])
+    if found.unreviewed:
+        are = "is" if found.unreviewed == 1 else "are"
+        say(f"  review    {found.unreviewed} of these {are} not reviewed, and not told either way")
+
+
+def _brought_line(label: str, memory: BroughtMemory) -> str:
+    return f"  {label}   {memory.id}  {one_line(memory.text, 100)}"

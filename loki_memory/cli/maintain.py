@@ -1,48 +1,38 @@
-"""Commands that maintain: init, sync, rebuild, doctor, gc, config, completion, version."""
+"""Commands that maintain: sync, rebuild, doctor, audit, gc, config, completion, version."""
 
 from __future__ import annotations
 
-import os
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from loki_memory.cli.common import Session, command, is_terminal
+from loki_memory.cli.common import Session, command
 from loki_memory.cli.output import (
     note,
     one_line,
-    plural,
     progress_bar,
-    remarks,
     safe,
     say,
+    say_first,
     size,
     table,
 )
-from loki_memory.cli.seed import run_seed
-from loki_memory.cli.trust import note_what_came
-from loki_memory.config import GIT_MODES, Config
+from loki_memory.config import Config
 from loki_memory.errors import InvalidConfig
+from loki_memory.models.text import plural
 from loki_memory.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from loki_memory.browse.audit import Audit, AuditClass
     from loki_memory.browse.doctor import Diagnosis, Verdict
     from loki_memory.browse.status import Garbage
-    from loki_memory.seed.seeding import SeedPlan
     from loki_memory.sync import Changes
 
 _VERDICTS = {"ok": "green", "mended": "cyan", "warning": "yellow", "problem": "red"}
-
-
-class InitOutput(NamedTuple):
-    """Printed by `init`: paths."""
-
-    workspace: str
-    memory: str
-    local: str
-    seed: SeedPlan | None  # with --seed
 
 
 class VersionOutput(NamedTuple):
@@ -84,56 +74,6 @@ class CompletionScript(NamedTuple):
     script: str
 
 
-@command("init")
-@click.argument("folder", default="", required=False, type=click.Path())
-@click.option("--git", "mode", type=click.Choice(GIT_MODES), help="How git keeps memory here.")
-@click.option(
-    "--adopt-local", is_flag=True, help="Use a .loki/local of your own that was made elsewhere."
-)
-@click.option("--seed", is_flag=True, help="Propose first facts, as `loki-mem seed` does.")
-@click.option("--yes", is_flag=True, help="With --seed, accept every line.")
-def init_command(
-    session: Session, folder: str, mode: str | None, adopt_local: bool, seed: bool, yes: bool
-) -> None:
-    """Create .loki/ in FOLDER (by default here), or complete it.
-
-    Nothing outside .loki/ is touched. With --seed, the project's manifests, CI files, instruction
-    files and git history propose the first facts: see `loki-mem seed --help`.
-
-    \b
-    Example:
-      loki-mem init
-    """
-    where = folder or session.directory or "."
-    if os.path.isdir(os.path.join(where, ".loki", "memory")) and not session.json:
-        note_what_came(Workspace.open(where))
-    origin = "owner" if seed and not yes and is_terminal() else "agent"
-    workspace = Workspace.init(where, origin=origin, adopt_local=adopt_local)
-    if mode:
-        workspace.home.set_config("git.mode", mode)
-    with progress_bar("reading") as workspace.home.progress:
-        changes = workspace.sync()
-    place = workspace.layout
-    say_where = f"memory lives in {click.style(str(place.memory), bold=True)}"
-    if seed and not session.json:
-        say(say_where)
-    planted = run_seed(session, workspace, yes=yes) if seed else None
-    result = InitOutput(str(place.root), str(place.memory), str(place.local), planted)
-
-    def show() -> None:
-        if not seed:
-            say(say_where)
-        if changes.added:
-            say(f"found {plural(len(changes.added), 'file')} with memory")
-        say("next: `loki-mem install claude-code` connects an agent (or codex, gemini, all, …)")
-        say("      `loki-mem ingest` learns from the sessions that you had so far")
-        if place.local != place.loki / "local":  # in a git repository
-            say("with git: `loki-mem install git` merges memory field by field in this clone")
-
-    session.show(result, show)
-    remarks(workspace)
-
-
 @command("sync")
 def sync_command(session: Session) -> None:
     """Take over edited views, update the index, render the views.
@@ -146,7 +86,6 @@ def sync_command(session: Session) -> None:
     with progress_bar("reading") as progress:
         changes = workspace.sync(progress)
     session.show(_changed(changes), lambda: _print_changes(changes))
-    remarks(workspace)
 
 
 @command("rebuild")
@@ -163,7 +102,6 @@ def rebuild_command(session: Session) -> None:
         changes = workspace.rebuild(progress)
     say_read = f"{plural(len(changes.added), 'file')} read"
     session.show(_changed(changes), lambda: say(say_read))
-    remarks(workspace)
 
 
 def _changed(changes: Changes) -> ChangedFiles:
@@ -172,10 +110,7 @@ def _changed(changes: Changes) -> ChangedFiles:
 
 def _print_changes(changes: Changes) -> None:
     for name, paths in _changed(changes)._asdict().items():
-        for path in paths[:20]:
-            say(f"{name.ljust(8)}  {safe(path)}")
-        if len(paths) > 20:  # noqa: PLR2004 - a screen
-            say(f"{name.ljust(8)}  … {len(paths) - 20} more")
+        say_first([f"{name.ljust(8)}  {safe(path)}" for path in paths])
     if not changes:
         say("nothing changed")
 
@@ -267,7 +202,6 @@ def gc_command(session: Session, dry_run: bool, untrack_sessions: bool, prune: b
     with progress_bar("tidying") as workspace.home.progress:
         found = workspace.care.gc(dry_run=dry_run, untrack_sessions=untrack_sessions, prune=prune)
     session.show(found, lambda: _print_garbage(found, dry_run))
-    remarks(workspace)
 
 
 def _print_garbage(found: Garbage, dry_run: bool) -> None:
@@ -325,7 +259,6 @@ def config_command(session: Session, key: str | None, value: str | None) -> None
     names = [key] if key is not None else list(config.values)
     result = ConfigOutput([_setting(config, name) for name in names])
     session.show(result, lambda: _print_settings(result))
-    remarks(workspace)
 
 
 def _setting(config: Config, name: str) -> PrintedSetting:
@@ -376,3 +309,70 @@ def version_command(session: Session) -> None:
     from loki_memory import __version__
 
     session.show(VersionOutput(__version__), lambda: say(f"loki-mem {__version__}"))
+
+
+_WORST = 3  # examples of each class
+
+
+@command("audit")
+@click.argument("path", required=False, type=click.Path(exists=True, path_type=Path))
+@click.option("--from", "source", metavar="NAME", help="The system, where PATH does not tell.")
+@click.option("--all", "everything", is_flag=True, help="Name every memory, not the worst three.")
+def audit_command(
+    session: Session, path: Path | None, source: str | None, everything: bool
+) -> None:
+    """Count the memories that are not worth their place, by class, and name the worst.
+
+    The classes are duplicate, echo (repeats a document of the project, a prompt or memory's own
+    output), report (tells of the work of one session), vacuous, stale (cites code that is gone),
+    orphan (learned from episodes of which nothing is left) and contradiction. Each says what to do
+    about it. Contradictions need a person and do not count as junk.
+
+    PATH is the memory of another system, as `import` reads it: nothing of it is imported, and
+    nothing is written.
+
+    \b
+    Example:
+      loki-mem audit
+    """
+    found = audit_of(path, source or "") if path else _own_audit(session)
+    session.show(found, lambda: _print_audit(found, None if everything else _WORST))
+    if path and found.junk and not session.json:
+        note("the ids are those that its memories would have after `loki-mem import`")
+
+
+def _own_audit(session: Session) -> Audit:
+    with session.work("auditing") as workspace:
+        return workspace.care.audit()
+
+
+def audit_of(path: Path, source: str) -> Audit:
+    """Audit the memory of another system: import it into a folder that is then deleted."""
+    from loki_memory.workspace import Workspace
+
+    path = path.resolve()
+    with tempfile.TemporaryDirectory() as folder, Workspace.init(Path(folder)) as aside:
+        taken = aside.interop.import_memory(source, path, every_project=True)
+        return aside.care.audit(of=path, repeats=taken.known)
+
+
+def _print_audit(found: Audit, most: int | None) -> None:
+    share = f"{found.junk:,} of them junk ({found.rate:.1%})" if found.junk else "none of them junk"
+    say(f"{plural(found.memories, 'memory')}, {share}")
+    for kind in found.classes:
+        if kind.memories:
+            _print_class(kind, most)
+    for reason in found.unchecked:
+        note(f"not checked: {reason}")
+
+
+def _print_class(kind: AuditClass, most: int | None) -> None:
+    heading = click.style(f"\n{kind.name}", bold=True)
+    say(f"{heading}: {kind.memories:,} ({kind.rate:.1%}), {kind.meaning}")
+    for finding in kind.findings[:most]:
+        line = f"{one_line(finding.text, 90)}: {one_line(finding.why)}"
+        say(f"  {click.style(finding.id, fg='cyan')}  {line}")
+    left = kind.memories - len(kind.findings[:most])
+    if left:
+        say(click.style(f"  and {left:,} more", dim=True))
+    say(f"  what to do: {kind.advice}")

@@ -18,6 +18,7 @@ from loki_memory.models.text import shorten
 if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
 
+SCREEN = 40  # lines that a command prints of one kind; --json has all
 HELP = {"help_option_names": ["-h", "--help"]}  # for every command
 _STATUS_COLOURS = {
     "active": "green",
@@ -65,6 +66,23 @@ def say(text: str = "") -> None:
 def note(text: str) -> None:
     """Print a remark to stderr."""
     click.echo(click.style(f"note: {one_line(text)}", dim=True), err=True)
+
+
+def note_plan() -> None:
+    note("this is a plan; nothing was written")
+
+
+def named(memory_id: str, text: str = "", width: int = 100) -> str:
+    """A memory's id with a line of its text."""
+    return f"{click.style(one_line(memory_id), fg='cyan')}  {one_line(text, width)}"
+
+
+def say_first(lines: Sequence[str], most: int = SCREEN) -> None:
+    """Print lines up to about a screen of them, and how many more there are."""
+    for line in lines[:most]:
+        say(line)
+    if len(lines) > most:
+        say(f"… and {len(lines) - most:,} more; --json has all")
 
 
 def indented(text: str, indent: str) -> str:
@@ -183,13 +201,6 @@ def _aligned(rows: Sequence[Sequence[str]], styles: Mapping[int, str]) -> Iterat
         for column, colour in styles.items():
             cells[column] = click.style(cells[column], fg=colour)
         yield "  ".join([*cells, row[-1]]).rstrip()
-
-
-def plural(number: int, noun: str) -> str:
-    """Count a noun: `1 memory`, `2 memories`."""
-    if number == 1:
-        return f"1 {noun}"
-    return f"{number:,} {noun[:-1]}ies" if noun.endswith("y") else f"{number:,} {noun}s"
 
 
 def bullets(lines: Iterable[str]) -> None:

@@ -13,22 +13,21 @@ from loki_memory.cli.output import (
     indented,
     note,
     one_line,
-    plural,
     print_json,
-    remarks,
     safe,
     say,
     size,
     table,
 )
 from loki_memory.models.kinds import KINDS
+from loki_memory.models.text import plural
 
 if TYPE_CHECKING:
     from loki_memory.browse.metrics import Metrics
     from loki_memory.browse.status import Stats, Status
     from loki_memory.index.index import Summary
     from loki_memory.journal import Uses
-    from loki_memory.journal.economics import Economics
+    from loki_memory.journal.tally import Economics
     from loki_memory.models import Memory
 
 _DATE_LENGTH = len("2026-01-06")
@@ -95,7 +94,6 @@ def status_command(session: Session) -> None:
     workspace = session.open()
     found = workspace.status()
     session.show(found, lambda: _print_status(found))
-    remarks(workspace)
 
 
 def _print_status(found: Status) -> None:
@@ -164,7 +162,6 @@ def show_command(session: Session, memory: str) -> None:
         workspace.notices.append("this record came with a branch that nobody reviewed")
     session.show(result, lambda: _print_record(record, (out, back), result))
     workspace.browse.opened(memory)
-    remarks(workspace)
 
 
 def _print_record(
@@ -250,7 +247,6 @@ def list_command(session: Session, limit: int | None, project: str | None, **fil
         if hidden:
             empty = f"{plural(hidden, 'memory')} hidden; `loki-mem list --status all` shows them"
     show_list(session, found, limit, empty)
-    remarks(workspace)
 
 
 def show_list(session: Session, found: list[Summary], limit: int | None, empty: str) -> None:
@@ -293,7 +289,6 @@ def learnings_command(session: Session, since: str | None, limit: int | None) ->
     found = workspace.browse.learnings(since)
     empty = 'none yet; `loki-mem remember --kind learning "…"` adds one'
     show_list(session, found, limit, empty)
-    remarks(workspace)
 
 
 @command("stats")
@@ -323,7 +318,6 @@ def stats_command(session: Session, economics: bool, since: str | None, metrics:
     else:
         found = workspace.browse.stats()
         session.show(found, lambda: _print_stats(found))
-    remarks(workspace)
 
 
 def _print_metrics(work: Metrics) -> None:

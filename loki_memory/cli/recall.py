@@ -12,13 +12,12 @@ from loki_memory.cli.output import (
     coloured_status,
     note,
     one_line,
-    plural,
     print_json,
     progress_bar,
-    remarks,
     say,
 )
 from loki_memory.models.kinds import KINDS, SCOPES, STATUSES
+from loki_memory.models.text import plural
 
 if TYPE_CHECKING:
     from loki_memory.recall.result import ExplainedRecollection, Recollection, Recollections
@@ -90,7 +89,6 @@ def recall_command(
         found = workspace.recall(text, **options)
     parts = _explained(workspace, text, options) if explain else []
     session.show(_output(found, parts), lambda: _print(found, parts))
-    remarks(workspace)
 
 
 def _error(given: str | None) -> str | None:
@@ -198,8 +196,7 @@ def context_command(
     Example:
       loki-mem context "Add a PATCH endpoint" --file src/routes/todos.ts
     """
-    workspace = session.open()
-    with progress_bar("embedding") as workspace.home.progress:
+    with session.work("embedding") as workspace:
         found = workspace.context(
             " ".join(goal), error=_error(error), session=of_session, **options
         )
@@ -212,7 +209,6 @@ def context_command(
             say(text.rstrip("\n"))
         else:
             note("nothing in memory bears on this")
-    remarks(workspace)
 
 
 @command("continuity")
@@ -246,4 +242,3 @@ def continuity_command(
             path = str(workspace.continuity(session=of_session, **options))
     result = ContinuityOutput(path, block)
     session.show(result, lambda: say(block.rstrip("\n") or one_line(path)))
-    remarks(workspace)

@@ -14,21 +14,18 @@ from loki_memory.cli.output import (
     note,
     one_line,
     page,
-    plural,
     print_json,
     progress_bar,
-    remarks,
     say,
 )
-from loki_memory.models.text import revealed
+from loki_memory.models.text import plural, revealed
 from loki_memory.workspace import Workspace
 
 if TYPE_CHECKING:
     from loki_memory.history.belief_diff import Shift
     from loki_memory.history.check import Fault
-    from loki_memory.history.field_changes import FieldChange, RecordChange
-    from loki_memory.history.file_changes import FileChange
-    from loki_memory.history.review_result import Cause, Review, Unreadable
+    from loki_memory.history.file_changes import FieldChange, FileChange, RecordChange
+    from loki_memory.history.report import Cause, Review, Unreadable
     from loki_memory.models import Memory
 
 _SHORT, _BESIDE = 40, 90  # characters: of fields that stand side by side, and of their line
@@ -100,11 +97,9 @@ def diff_command(session: Session, span: str | None, form: str, every: bool) -> 
     Example:
       loki-mem diff main...HEAD --format markdown
     """
-    workspace = session.open()
-    with progress_bar("comparing") as workspace.home.progress:
+    with session.work("comparing") as workspace:
         found = workspace.history.diff(span)
     _show(session, form, found, lambda: _lines(found, every=every))
-    remarks(workspace)
 
 
 @command("review")
@@ -143,7 +138,6 @@ def review_command(
         workspace.consolidate(learn=False, commit=False)
     else:
         _show(session, form, found, lambda: _to_read(found))
-    remarks(workspace)
 
 
 @command("check")
@@ -179,13 +173,11 @@ def check_command(
     """
     from loki_memory.history import exit_code
 
-    workspace = session.open()
-    with progress_bar("checking") as workspace.home.progress:
+    with session.work("checking") as workspace:
         found = workspace.history.check(span, continuity_budget=continuity_budget)
     found = [fault for fault in found if fault.check not in skip]
     code = exit_code(found)
     session.show(CheckOutput(not found, code, found), lambda: _print_findings(found))
-    remarks(workspace)
     if code:
         raise click.exceptions.Exit(code)
 
@@ -208,9 +200,7 @@ def _show(session: Session, form: str, found: Review, lines: Callable[[], Iterat
     if session.json or form == "json":
         print_json(_output(found))
     elif form == "markdown":
-        from loki_memory.history import markdown_of
-
-        say(markdown_of(found).rstrip("\n"))
+        say(found.markdown().rstrip("\n"))
     else:
         page("\n".join(lines()))
 

@@ -20,9 +20,7 @@ from loki_memory.cli.output import (
     bullets,
     note,
     one_line,
-    plural,
     print_json,
-    remarks,
     safe,
     say,
     table,
@@ -31,6 +29,7 @@ from loki_memory.cli.read import show_command
 from loki_memory.errors import InvalidRecord, NoLedger, NotFound
 from loki_memory.models import Handoff, Ledger, Memory
 from loki_memory.models.team import is_addressed, is_role
+from loki_memory.models.text import plural
 from loki_memory.team import BUDGET
 
 if TYPE_CHECKING:
@@ -150,7 +149,6 @@ def ledger_command(
     elif resume:
         brief = workspace.team.resume_brief(agent, budget)
         session.show(ResumeOutput(_printed(brief)), lambda: _print(brief))
-        remarks(workspace)
     else:
         _show(session, workspace, agent)
 
@@ -178,7 +176,6 @@ def _list(session: Session, workspace: Workspace) -> None:
     if waiting:
         agents = plural(len(waiting), "agent")
         note(f"checkpoints of {agents} are waiting; `loki-mem commit` writes them")
-    remarks(workspace)
 
 
 def _described(ledger: Ledger, waiting: Mapping[str, Ledger]) -> LedgerOutput:
@@ -236,7 +233,6 @@ def _report(session: Session, workspace: Workspace, record: Memory, brief: Brief
             _print(brief)
         return
     print_json(AcceptedHandoff([stored_record(workspace, record)], _printed(brief)))
-    remarks(workspace)
 
 
 def _print(brief: Brief) -> None:
@@ -318,7 +314,6 @@ def _print_plan(session: Session, workspace: Workspace, planned: Handoff) -> Non
     result = HandoffPlan(PlannedHandoff(planned.id, planned.kind, planned.document()))
     brief = workspace.team.handoff_brief(planned, _WHOLE)
     session.show(result, lambda: _print(brief))
-    remarks(workspace)
 
 
 @_subcommand("list")
@@ -341,7 +336,6 @@ def list_handoffs(session: Session, to_agent: str | None, everything: bool) -> N
     ]
     shown = [HandoffOutput(r.id, r.kind, r.state, r.document()) for r in found]
     session.show(Handoffs(shown), lambda: _print_handoffs(found))
-    remarks(workspace)
 
 
 def _print_handoffs(found: list[Handoff]) -> None:

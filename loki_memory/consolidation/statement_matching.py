@@ -26,7 +26,7 @@ from loki_memory.models.lesson_text import asks_to_mend, faulty_name, own_names,
 from loki_memory.models.text import normal
 
 if TYPE_CHECKING:
-    from loki_memory.embedding import Embedding
+    from loki_memory.embedding.static_model import Embedding
 
 _SHARED = 3  # words of content that two statements of one lesson have in common, at least
 _SAME_LESSON = 0.7  # of similarity; chosen by reading what joins on two projects

@@ -11,21 +11,20 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from loki_memory.continuity.block import has_block, place
+from loki_memory.continuity.block import Now, has_block, place, render
 from loki_memory.continuity.harvest import harvest
-from loki_memory.continuity.render import Now, render
 from loki_memory.editing.edits import remember
 from loki_memory.errors import RejectedValue
 from loki_memory.files import disk
-from loki_memory.files.layout import may_be_tracked
+from loki_memory.files.git_files import may_be_tracked
 from loki_memory.files.redaction import redact
 from loki_memory.files.store import failures_named
 from loki_memory.index.gate import latest_episodes, standing
-from loki_memory.injection.context import EPISODES, found_for, warnings, with_text
-from loki_memory.injection.gate import Gate, Withheld, is_silent
-from loki_memory.injection.goal import last_goal, note_goal
-from loki_memory.injection.line import BulletLine, InjectedLine, gist, injected_line, line, tellable
+from loki_memory.injection.context import EPISODES, found_for, injected, warnings
+from loki_memory.injection.gate import Gate, Withheld, as_hit, is_silent
+from loki_memory.injection.line import BulletLine, InjectedLine, gist, line, tellable
 from loki_memory.injection.nearest import SessionGoal, general, nearest, noted
+from loki_memory.injection.session_state import last_goal, note_goal
 from loki_memory.models.ids import digest, file_stem
 from loki_memory.models.team import is_addressed
 from loki_memory.recall.recall import note_shown
@@ -161,7 +160,7 @@ def what_matters(
     hits = [hit for group in found.values() for hit, _ in group]
     if reader.surface:
         note_shown(workspace, reader.surface, goal, hits, reader.session)
-    lines = {name: [line(injected) for _, injected in group] for name, group in found.items()}
+    lines = {name: [line(told) for _, told in group] for name, group in found.items()}
     memories = _in_turn(
         lines.get(name, []) for name in (_PATTERNS, "applicable_skills", "episodes")
     )
@@ -196,11 +195,7 @@ def _with_lessons(
     known = found.get(_PATTERNS, [])
     ids = {hit.id for hit, _ in known}
     new = {hit.id: hit for hit, _ in chosen if hit.id not in ids}
-    lines = (
-        (hit, injected_line(workspace, hit, gate.held.record(workspace, hit.id)))
-        for hit in new.values()
-    )
-    return {**found, _PATTERNS: [*known, *with_text(lines)]}
+    return {**found, _PATTERNS: [*known, *injected(workspace, new.values(), gate.held)]}
 
 
 def _with_standing(
@@ -210,17 +205,10 @@ def _with_standing(
 ) -> dict[str, list[tuple[Recollection, InjectedLine]]]:
     """Add what holds whatever the goal is, each memory in one place."""
     rules = [
-        Recollection(
-            rule.id, "fact", rule.title, confidence=rule.confidence, evidence=rule.evidence
-        )
-        for home in workspace.homes
-        for rule in standing(home.index, _RULES)
+        as_hit("fact", rule) for home in workspace.homes for rule in standing(home.index, _RULES)
     ]
-    passed = islice(gate.passed(rules), _RULES)
-    first = with_text(
-        (hit, injected_line(workspace, hit, gate.held.record(workspace, hit.id)))
-        for hit, _ in passed
-    )
+    passed = (hit for hit, _ in islice(gate.passed(rules), _RULES))
+    first = injected(workspace, passed, gate.held)
     known = {hit.id for hit, _ in first}
     rest = {
         name: [(hit, told) for hit, told in group if hit.id not in known]
@@ -241,13 +229,10 @@ def _without_goal(
     workspace.home.ensure("folders")
     episodes = latest_episodes(workspace.index)
     latest = (Recollection(name, "episode", title) for name, title in episodes)
-    passed = islice(gate.passed(latest), EPISODES)
+    passed = (hit for hit, _ in islice(gate.passed(latest), EPISODES))
     return {
         "avoid_these": warnings(workspace, (), gate, unasked=True),
-        "episodes": with_text(
-            (hit, injected_line(workspace, hit, gate.held.record(workspace, hit.id)))
-            for hit, _ in passed
-        ),
+        "episodes": injected(workspace, passed, gate.held),
     }
 
 

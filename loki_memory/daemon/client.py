@@ -8,13 +8,16 @@ in its own process. So does a command at a terminal, which shows colours and pro
 from __future__ import annotations
 
 import os
+import select
 import sys
+import time
 
 from loki_memory.daemon import protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import IO
 
 RUN, ANSWER = b"run", b"answer"
 COMMANDS = ("recall", "context", "status")
@@ -110,12 +113,7 @@ def _standard_input(words: list[str]) -> bytes:
         return b""
     import io
 
-    if words[0] == "hook":
-        from loki_memory.daemon.standard_input import read_event
-
-        given = read_event(sys.stdin.buffer)
-    else:
-        given = sys.stdin.buffer.read()
+    given = read_event(sys.stdin.buffer) if words[0] == "hook" else sys.stdin.buffer.read()
     sys.stdin = io.TextIOWrapper(io.BytesIO(given), encoding="utf-8", errors="surrogateescape")
     return given
 
@@ -145,3 +143,53 @@ def _print(answer: list[bytes]) -> int:
     except OSError:
         return _NO_OUTPUT
     return int(code)
+
+
+# -- the standard input of a hook ------------------------------------------------------------------
+
+# Some clients never close the pipe. Then the input ends with the object that it holds, or when the
+# client has had time enough.
+
+MOST_BYTES = 4_000_000  # a tool may answer with a whole file; no hook needs more than this
+_BLOCK = 1 << 20
+_SECONDS = 1.5  # for all of it: a client has it ready when it starts a hook
+_LOOK_MS = 20  # without a new byte, before a look at whether it is complete
+
+
+def read_event(stream: IO[bytes]) -> bytes:
+    """Read all input, so that the client is never blocked; empty if it is too long."""
+    try:
+        descriptor = stream.fileno()
+    except (OSError, ValueError):  # it is held in memory
+        data = stream.read()
+    else:
+        data = _read(descriptor, time.monotonic() + _SECONDS)
+    return data if len(data) <= MOST_BYTES else b""
+
+
+def _read(descriptor: int, deadline: float) -> bytes:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    data = b""
+    while time.monotonic() < deadline:
+        if poll.poll(_LOOK_MS):
+            block = os.read(descriptor, _BLOCK)
+            if not block:
+                break
+            data += block[: MOST_BYTES + 1 - len(data)]
+        elif _is_complete(data):
+            break
+    return data
+
+
+def _is_complete(data: bytes) -> bool:
+    """Check if the bytes are a whole JSON object, however long the pipe stays open."""
+    if not data.rstrip().endswith(b"}"):
+        return False
+    import json
+
+    try:
+        json.loads(data)
+    except (ValueError, RecursionError):
+        return False
+    return True

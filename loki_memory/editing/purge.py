@@ -7,16 +7,18 @@ value, so what was rejected stays rejected.
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loki_memory.editing import removal
 from loki_memory.errors import InvalidRecord
+from loki_memory.files import disk
 from loki_memory.files.codec import decode
 from loki_memory.files.layout import ARCHIVE, PRIVATE, kind_of, view_kind
 from loki_memory.files.store import sealed
-from loki_memory.files.traces import PURGED, files_below, is_traced, without_traces
 from loki_memory.models import Memory, parse
 from loki_memory.models.kinds import STATEMENT
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from loki_memory.files.layout import Layout
     from loki_memory.files.store import Change
     from loki_memory.home import Home
+
 
 _REASONS = ("why", "prevention", "correct_approach", "incorrect_approach")
 SHORTEST = 6  # characters of a text: a shorter one stands everywhere
@@ -157,3 +160,52 @@ def _replaced(value: Any, text: str) -> Any:
     if isinstance(value, dict):
         return {name.replace(text, PURGED): _replaced(item, text) for name, item in value.items()}
     return value
+
+
+# -- traces: the spellings of a text in files, and the exports that may hold it --------------------
+
+
+PURGED = "[PURGED]"
+
+
+def spellings(texts: Iterable[str]) -> list[bytes]:
+    """The bytes that may stand for texts in a file, the longest first."""
+    found: set[str] = set()
+    for text in texts:
+        forms = {text}
+        for ascii_only in (False, True):
+            once = json.dumps(text, ensure_ascii=ascii_only)[1:-1]
+            forms |= {once, json.dumps(once, ensure_ascii=ascii_only)[1:-1]}
+        found |= forms
+    encoded = {form.encode("utf-8", "surrogatepass") for form in found if form}
+    return sorted(encoded, key=lambda form: (-len(form), form))
+
+
+def is_traced(data: bytes, wanted: Iterable[bytes]) -> bool:
+    """Check whether a file's content holds one of the spellings."""
+    return any(form in data for form in wanted)
+
+
+def without_traces(data: bytes, wanted: Iterable[bytes]) -> bytes:
+    """The content with `PURGED` in the place of every spelling."""
+    for form in wanted:
+        data = data.replace(form, PURGED.encode())
+    return data
+
+
+def files_below(folder: Path) -> Iterator[Path]:
+    """All plain files of a folder in order; links are not followed."""
+    for place, folders, names in os.walk(folder):
+        folders.sort()
+        paths = (Path(place, name) for name in sorted(names))
+        yield from (path for path in paths if path.is_file() and not path.is_symlink())
+
+
+def purge_file(path: Path, wanted: Iterable[bytes]) -> bool:
+    """Take every trace out of a file; tells whether there was one."""
+    before = disk.read_bytes(path)
+    forms = list(wanted)
+    if before is None or not is_traced(before, forms):
+        return False
+    disk.write_bytes(path, without_traces(before, forms))
+    return True

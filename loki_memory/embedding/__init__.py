@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import os
 from functools import cache
+from typing import TYPE_CHECKING
 
-from loki_memory.embedding.sentence_model import ModelChoice, SentenceModel
-from loki_memory.embedding.static_model import Embedding, Encoded
+if TYPE_CHECKING:  # numpy is imported below, once the number of its threads is set
+    from loki_memory.embedding.sentence_model import ModelChoice, SentenceModel
+    from loki_memory.embedding.static_model import Embedding
 
 # Several threads make a search slower as soon as the machine has other work (0.35 ms with one,
 # 8 ms with two), and the first import of numpy decides how many there are.
@@ -24,15 +26,15 @@ def load(folder: str = "") -> Embedding:
     """The model that is shipped, or the one in another folder in the format of model2vec."""
     if folder:
         return load_with_model2vec(folder)
-    from loki_memory.embedding.bundled import StaticModel
+
+    from loki_memory.embedding.static_model import StaticModel
 
     return StaticModel()
 
 
 def load_with_model2vec(folder: str = "") -> Embedding:
     """The same model, read by model2vec."""
-    from loki_memory.embedding.bundled import FOLDER, NAME
-    from loki_memory.embedding.model2vec import Model2VecModel
+    from loki_memory.embedding.static_model import FOLDER, NAME, Model2VecModel
 
     return Model2VecModel(folder) if folder else Model2VecModel(FOLDER, NAME)
 
@@ -49,4 +51,4 @@ def load_sentence_model(choice: ModelChoice) -> SentenceModel:
     return MiniLM()
 
 
-__all__ = ["Embedding", "Encoded", "load", "load_sentence_model", "load_with_model2vec"]
+__all__ = ["load", "load_sentence_model", "load_with_model2vec"]

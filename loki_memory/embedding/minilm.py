@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from loki_memory.embedding.bundled import FOLDER
 from loki_memory.embedding.sentence_model import minilm_name, minilm_weights
+from loki_memory.embedding.static_model import FOLDER
 from loki_memory.embedding.tokenizer import Vocabulary, WordPiece
 
 if TYPE_CHECKING:

@@ -72,7 +72,7 @@ def _pair(token: str) -> int:
     return int.from_bytes((token[:2] + "\n").encode()[:2], "little")
 
 
-# -- Text to token ids, as BERT does: small letters without accents, greedy longest p -------------
+# -- text to token ids, as BERT does ---------------------------------------------------------------
 
 
 # BERT drops these, and Python takes them for spaces.

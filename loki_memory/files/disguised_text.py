@@ -16,7 +16,7 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple
 
-from loki_memory.files.secret_rule import Secret
+from loki_memory.files.secret_names import Secret
 
 # Escape sequences of terminals, as they are and as JSON and shells spell them.
 _SEQUENCE = (

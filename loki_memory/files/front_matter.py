@@ -1,12 +1,7 @@
-"""Front matter: the YAML at the head of a skill, in which every scalar is text.
-
-PyYAML parses whatever is not simple. Our own output is: lines of `key: text` and one level of them
-below a key. PyYAML takes ten times as long for these lines.
-"""
+"""Front matter: the YAML at the head of a skill, in which every scalar is text."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
@@ -16,13 +11,6 @@ from loki_memory.errors import InvalidRecord
 
 MAX_BYTES = 1 << 16
 MAX_DEPTH = 64
-_LONGEST_NAME = 64  # beyond 128 characters a key is written in another way
-# Texts that YAML writes as they are, and texts that it quotes since they look like another type.
-_PLAIN = r"[A-Za-z][\w./()+-]*(?:,? \w[\w./()+-]*)*|(?!0[bx])\d+[a-z][a-z\d]*"
-_IS_PLAIN = re.compile(_PLAIN, re.ASCII)
-_LIKE_BOOLEAN = {"true", "false", "yes", "no", "on", "off", "null"}
-_LIKE_NUMBER = re.compile(r"0|[1-9]\d*|\d+\.\d+|\d{4}-\d\d-\d\d", re.ASCII)
-_LINE = re.compile(rf"(  )?([A-Za-z][\w-]{{0,63}}):(?: ({_PLAIN}|'(?:[^']|'')*'))?", re.ASCII)
 # YAML takes these for line breaks, unless they are escaped.
 _BREAKS = ("\x85", "\u2028", "\u2029", "\ufeff")
 
@@ -34,33 +22,6 @@ def read(text: str) -> dict[str, Any]:
     """Parse front matter into text (`no` is "no"), without aliases, anchors and tags."""
     if len(text) > MAX_BYTES:
         _refuse(f"has {len(text):,} bytes, and {MAX_BYTES:,} is the most", None)
-    return _read_lines(text) or _read_yaml(text)
-
-
-def _read_lines(text: str) -> dict[str, Any] | None:
-    """Parse lines as we write them; None if there is any other."""
-    document: dict[str, Any] = {}
-    inner: dict[str, Any] | None = None
-    lines = text.removesuffix("\n").split("\n")
-    if not all(map(str.isprintable, lines)):
-        return None
-    for line in lines:
-        found = _LINE.fullmatch(line)
-        indent, name, value = found.groups() if found else ("", "", None)
-        there = inner if indent else document
-        if not name or there is None or name in there or (indent and value is None):
-            return None
-        if not indent:
-            inner = {} if value is None else None
-        there[name] = inner if value is None else _unquoted(value)
-    return None if {} in document.values() else document
-
-
-def _unquoted(value: str) -> str:
-    return value[1:-1].replace("''", "'") if value[0] == "'" else value
-
-
-def _read_yaml(text: str) -> dict[str, Any]:
     import yaml
 
     loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # in C where there is libyaml
@@ -131,45 +92,14 @@ def _mark(error: Exception) -> Any:
 
 
 def written(document: dict[str, Any]) -> str:
-    """Write front matter as YAML."""
-    shown = orjson.dumps(document).decode()
-    unicode = not any(mark in shown for mark in _BREAKS)
-    return "".join(_written(name, value, unicode=unicode) for name, value in document.items())
-
-
-def _written(name: str, value: Any, *, unicode: bool) -> str:
-    """Write one key. Simple values are written here, because PyYAML is slow."""
-    lines = _lines(name, value, "", unicode=unicode)
-    if lines is not None:
-        return lines
+    """Write front matter as YAML, the same on every machine: not with libyaml's emitter."""
     import yaml
 
+    shown = orjson.dumps(document).decode()
     return yaml.safe_dump(
-        {name: value}, sort_keys=False, allow_unicode=unicode, width=10**6, default_flow_style=False
+        document,
+        sort_keys=False,
+        allow_unicode=not any(mark in shown for mark in _BREAKS),
+        width=10**6,
+        default_flow_style=False,
     )
-
-
-def _lines(name: str, value: Any, indent: str, *, unicode: bool) -> str | None:
-    """The lines that YAML has for a text or a mapping of texts; None where that is not certain."""
-    if not _is_plain(name) or len(name) > _LONGEST_NAME:
-        return None
-    if isinstance(value, dict) and value:
-        below = f"{indent}  "
-        inner = [_lines(key, item, below, unicode=unicode) for key, item in value.items()]
-        certain = [lines for lines in inner if lines is not None]
-        return f"{indent}{name}:\n" + "".join(certain) if len(certain) == len(inner) else None
-    text = _text(value, unicode=unicode) if isinstance(value, str) else None
-    return None if text is None else f"{indent}{name}: {text}\n"
-
-
-def _text(text: str, *, unicode: bool) -> str | None:
-    if _is_plain(text):
-        return text
-    printable = text.isprintable() and (unicode or text.isascii())
-    if printable and (": " in text or " #" in text or _LIKE_NUMBER.fullmatch(text)):
-        return "'" + text.replace("'", "''") + "'"
-    return None
-
-
-def _is_plain(text: str) -> bool:
-    return bool(_IS_PLAIN.fullmatch(text)) and text.lower() not in _LIKE_BOOLEAN

@@ -1,4 +1,4 @@
-"""Git's own files, read without a process: remotes, and whether anything moved.
+"""Git's own files, read without a process: folders, what is tracked, remotes, what moved.
 
 Hooks run before every prompt and every tool call, and a process of git would cost them more than
 all of their own work.
@@ -7,13 +7,12 @@ all of their own work.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from loki_memory.files.layout import git_home
-
+REPOSITORY = ".git"  # in the top folder of a repository, and of a submodule
 _ORIGIN = "origin"
 _MOST_BYTES = 1 << 20  # of a configuration
 
@@ -33,20 +32,79 @@ class Remote(NamedTuple):
     address: str
 
 
+def git_home(root: Path) -> tuple[Path, Path] | None:
+    """The top of the worktree of `root`, and the git directory that all its worktrees share."""
+    for folder in (root, *root.parents):
+        entry = folder / ".git"
+        if entry.is_dir():
+            return folder, entry
+        if entry.is_file():
+            return _linked(folder, entry)
+    return None
+
+
+def _linked(folder: Path, entry: Path) -> tuple[Path, Path] | None:
+    """Follow the `.git` file of a worktree or submodule to its directory and the common one."""
+    try:
+        directory = named_by(entry)
+        pointer = directory / "commondir"
+        if pointer.is_file():
+            directory = (directory / pointer.read_text(encoding="utf-8").strip()).resolve()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return (folder, directory) if directory.is_dir() else None
+
+
+def named_by(entry: Path) -> Path:
+    """The git directory that the `.git` file of a worktree or submodule names."""
+    named = entry.read_text(encoding="utf-8").strip().removeprefix("gitdir:").strip()
+    return (entry.parent / named).resolve()
+
+
+def may_be_tracked(root: Path, folders: Iterable[str]) -> bool:
+    """Check if git may track files in folders of a workspace, without starting git."""
+    found = git_home(root)
+    if found is None:
+        return False
+    top, common = found
+    if common.parent != top:
+        return True
+    return any(_is_in_index(common / "index", root, top, folder) for folder in folders)
+
+
+def is_tracked(root: Path, folder: str) -> bool:
+    """The same for one folder, in a linked worktree too: each has an index of its own."""
+    found = git_folders(root)
+    if found is None:
+        return False
+    return _is_in_index(found.own / "index", root, found.top, folder)
+
+
+def _is_in_index(index: Path, root: Path, top: Path, folder: str) -> bool:
+    """Look for a path in git's index, which has all of them in full, up to its version 3.
+
+    An index of another version says nothing; then a path counts as tracked.
+    """
+    try:
+        data = index.read_bytes()
+    except FileNotFoundError:  # nothing was ever added
+        return False
+    except OSError:
+        return True
+    inside = root.relative_to(top).as_posix()
+    prefix = "" if inside == "." else f"{inside}/"
+    is_plain = data[:7] == b"DIRC\0\0\0" and data[7] in {2, 3}
+    return not is_plain or os.fsencode(f"{prefix}{folder}") in data
+
+
 def git_folders(root: Path) -> GitFolders | None:
     """The folders of the repository that holds a workspace; None if there is none."""
     found = git_home(root)
     if found is None:
         return None
     top, common = found
-    entry = top / ".git"
-    if entry.is_dir():
-        return GitFolders(top, entry, common)
-    try:
-        named = entry.read_text(encoding="utf-8").strip().removeprefix("gitdir:").strip()
-    except (OSError, UnicodeDecodeError):
-        return None
-    return GitFolders(top, (top / named).resolve(), common)
+    entry = top / REPOSITORY
+    return GitFolders(top, entry if entry.is_dir() else named_by(entry), common)
 
 
 def remote_of(folders: GitFolders) -> Remote | None:

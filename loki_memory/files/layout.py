@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.errors import NestedRepository, NotAWorkspace, StoreFailed, SymlinkedRoot
+from loki_memory.files.git_files import REPOSITORY, git_home, is_tracked, named_by
 from loki_memory.models.ids import MINTED_LENGTH, digest, file_stem
 from loki_memory.models.kinds import Kind
 
@@ -26,7 +27,6 @@ LOCAL = "local"  # the folder in `.loki` for this machine only
 PRIVATE = f"{LOCAL}/"
 MADE_HERE = ".made-here"  # a file in that folder: this machine made it
 VIEW_BASES = "view-bases/"  # what was rendered last, in one working tree of this machine
-REPOSITORY = ".git"  # in the top folder of a repository, and of a submodule
 IN_HOME = ".in-home"  # a file in that folder: what it held is in the user's folder
 _WORKTREE = re.compile(r"^\s*worktree\s*=(.*)$", re.MULTILINE | re.IGNORECASE)  # of a submodule
 ARCHIVE = "archive/"
@@ -244,7 +244,7 @@ def _is_own_worktree(top: Path) -> bool:
     if entry.is_dir() and not entry.is_symlink():
         return True
     try:
-        directory = entry.resolve() if entry.is_dir() else _named_by(entry)
+        directory = entry.resolve() if entry.is_dir() else named_by(entry)
         back = directory / "gitdir"
         if back.is_file():
             named = directory / back.read_text(encoding="utf-8").strip()
@@ -255,75 +255,6 @@ def _is_own_worktree(top: Path) -> bool:
     if worktree:
         return (directory / worktree[1].strip().strip('"')).resolve() == top.resolve()
     return directory.name != REPOSITORY or directory.parent == top.resolve()
-
-
-def git_home(root: Path) -> tuple[Path, Path] | None:
-    """The top of the worktree of `root`, and the git directory that all its worktrees share."""
-    for folder in (root, *root.parents):
-        entry = folder / ".git"
-        if entry.is_dir():
-            return folder, entry
-        if entry.is_file():
-            return _linked(folder, entry)
-    return None
-
-
-def may_be_tracked(root: Path, folders: Iterable[str]) -> bool:
-    """Check if git may track files in folders of a workspace, without starting git."""
-    found = git_home(root)
-    if found is None:
-        return False
-    top, common = found
-    if common.parent != top:
-        return True
-    return any(_is_in_index(common / "index", root, top, folder) for folder in folders)
-
-
-def is_tracked(root: Path, folder: str) -> bool:
-    """The same for one folder, in a linked worktree too: each has an index of its own."""
-    found = git_home(root)
-    if found is None:
-        return False
-    top, _ = found
-    entry = top / ".git"
-    return _is_in_index(
-        (entry if entry.is_dir() else _named_by(entry)) / "index", root, top, folder
-    )
-
-
-def _is_in_index(index: Path, root: Path, top: Path, folder: str) -> bool:
-    """Look for a path in git's index, which has all of them in full, up to its version 3.
-
-    An index of another version says nothing; then a path counts as tracked.
-    """
-    try:
-        data = index.read_bytes()
-    except FileNotFoundError:  # nothing was ever added
-        return False
-    except OSError:
-        return True
-    inside = root.relative_to(top).as_posix()
-    prefix = "" if inside == "." else f"{inside}/"
-    is_plain = data[:7] == b"DIRC\0\0\0" and data[7] in {2, 3}
-    return not is_plain or os.fsencode(f"{prefix}{folder}") in data
-
-
-def _linked(folder: Path, entry: Path) -> tuple[Path, Path] | None:
-    """Follow the `.git` file of a worktree or submodule to its directory and the common one."""
-    try:
-        directory = _named_by(entry)
-        pointer = directory / "commondir"
-        if pointer.is_file():
-            directory = (directory / pointer.read_text(encoding="utf-8").strip()).resolve()
-    except (OSError, UnicodeDecodeError):
-        return None
-    return (folder, directory) if directory.is_dir() else None
-
-
-def _named_by(entry: Path) -> Path:
-    """The git directory that the `.git` file of a worktree or submodule names."""
-    named = entry.read_text(encoding="utf-8").strip().removeprefix("gitdir:").strip()
-    return (entry.parent / named).resolve()
 
 
 def place(record: Memory) -> str:

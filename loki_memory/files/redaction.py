@@ -12,11 +12,10 @@ never after: `clip` and `clip_end` do both.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 from operator import attrgetter, is_
 
-from loki_memory.files import private_keys
 from loki_memory.files.disguised_text import (
     encoded,
     is_disguised,
@@ -31,8 +30,7 @@ from loki_memory.files.secret_formats import (
     may_hold_wrapped_token,
     wrapped_tokens,
 )
-from loki_memory.files.secret_names import STEMS, announced, is_credential, kind_of
-from loki_memory.files.secret_rule import Secret, lowered
+from loki_memory.files.secret_names import STEMS, Secret, announced, is_credential, kind_of, lowered
 
 _SHORTEST_TEXT = 8  # a URL with a password of three letters and nothing else
 _LAYERS = 2  # encodings that are taken off: a URL may stand in the query of another
@@ -65,7 +63,7 @@ def _found(text: str, layers: int) -> list[Secret]:
 def _in_view(text: str, data: bytes, layers: int) -> list[Secret]:
     """Find secrets, from the most precise rules to the least."""
     low = lowered(text)
-    found = [*private_keys.private_keys(text), *format_secrets(text, low, data)]
+    found = [*private_keys(text), *format_secrets(text, low, data)]
     found += wrapped_tokens(text, data)
     if layers and may_hold_encoded(data):
         found += encoded(text, partial(_found, layers=layers - 1))
@@ -112,7 +110,7 @@ def may_hold_secret(data: bytes) -> bool:
     """Look fast at UTF-8 text or JSON: if False, no string within holds a secret."""
     low = data.lower()
     return (
-        any(mark in data for mark in private_keys.MARKS)
+        any(mark in data for mark in _KEY_MARKS)
         or may_hold_format(data, low)
         or may_hold_wrapped_token(data)
         or is_disguised(data)
@@ -183,3 +181,124 @@ def _unused(key: str, taken: dict[str, object]) -> str:
     while key in taken:
         key += "'"
     return key
+
+
+# -- private keys: whole blocks, or blocks with one end cut off ------------------------------------
+
+
+_KEY_MARKS = (b"-----BEGIN", b"-----END")
+# A header in a sentence, or in code that looks for one, has no key after it.
+_PRIVATE_KEY = (
+    r"(?a)-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
+    r"(?=\s{0,8}[\r\n]|\\{1,4}[nr]|\W{0,16}[A-Za-z0-9+/]{16})"
+)
+# The end of a key whose beginning was cut off (`tail key.pem`): the lines of base64 before the
+# footer, each perhaps behind a line number or a quotation mark.
+_KEY_FOOTER = r"-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
+_KEY_WORDS = r"\\+[nrt]|([^\s\"'`\\]+)"  # words between spaces, quotes and escaped spaces
+_KEY_LINE = r"(?:\d{1,6}\W{1,3})?[A-Za-z0-9+/=]{%s,}\W?|[\d|>#*:+,;\-]{1,8}"
+_SHORT_LINE, _FULL_LINE = _KEY_LINE % 1, _KEY_LINE % 8  # the last may be short
+_RANDOM_LINE = r"(?=[^a-z]*[a-z])(?=[^A-Z]*[A-Z])[A-Za-z0-9+/=]{16}"
+_LONGEST_KEY = 16_384  # RSA with 16,384 bits has 12,700 characters
+
+
+def private_keys(text: str) -> Iterator[Secret]:
+    """Find private keys, and ends of keys whose beginning was cut off."""
+    yield from _whole_keys(text)
+    yield from _ends_of_keys(text)
+
+
+def _whole_keys(text: str) -> Iterator[Secret]:
+    """Find whole blocks, without a pattern that would read on from every header."""
+    header = re.compile(_PRIVATE_KEY)
+    start = text.find("-----BEGIN")
+    while start >= 0:
+        end = start + 1
+        if match := header.match(text, start):
+            end = _end_of_key(text, match.end())
+            yield Secret("private_key", start, end)
+        start = text.find("-----BEGIN", end)
+
+
+def _end_of_key(text: str, start: int) -> int:
+    """The end of a block; one that was cut off takes the rest of the text."""
+    footer = text.find("-----END", start)
+    if footer < 0:
+        return len(text)
+    dashes = text.find("-----", footer + 8, footer + 64)
+    return dashes + 5 if dashes >= 0 else footer + 8
+
+
+def _ends_of_keys(text: str) -> Iterator[Secret]:
+    """Find ends of private keys, with the part of the key before them."""
+    begin = 0
+    for footer in re.finditer(_KEY_FOOTER, text) if "-----END" in text else ():
+        start = _start_of_key(text, max(begin, footer.start() - _LONGEST_KEY), footer.start())
+        if start < footer.start():
+            yield Secret("private_key", start, footer.end())
+        begin = footer.end()
+
+
+def _start_of_key(text: str, begin: int, footer: int) -> int:
+    """The start of a key's lines; the footer's position if nothing before it looks random."""
+    found = re.compile(_KEY_WORDS).finditer(text, begin, footer)
+    words = [word for word in found if word[1]]
+    start, is_random = footer, False
+    for word in reversed(words):
+        shape = _SHORT_LINE if word is words[-1] else _FULL_LINE
+        if not re.fullmatch(shape, word[0], re.ASCII):
+            break
+        start, is_random = word.start(), is_random or bool(re.search(_RANDOM_LINE, word[0]))
+    return start if is_random else footer
+
+
+# -- personal data, which memory that others read must not hold ------------------------------------
+
+
+_HOME_MARKS = (b"/home/", b"/Users/", b"/root/", b"Users\\", b"\\home\\", b"@", b"%2F", b"%40")
+# Before the folder of all homes: mounts of other systems, and drives as shells and WSL name them.
+_ABOVE = r"(?:/(?:var|usr|export|private|System/Volumes/Data|mnt/[a-z]|[a-z]))?"
+# A folder below a home: a route such as /home/settings has nothing below it.
+_HOME = re.compile(
+    rf"(?:(?<=://file)|(?<![\w.~-])){_ABOVE}(?:/home/|/Users/)[\w.-]+(?=/[\w.~-])"
+    r"|(?<![\w.~/-])/root(?=/[\w.~-])"
+    r"|%2F(?:home|Users)%2F[\w.-]+(?=%2F)"
+    r"|\b[A-Za-z]:[\\/]{1,4}Users[\\/]{1,4}[\w.-]+(?=[\\/])"
+    r"|\\{2,4}wsl(?:\$|\.localhost)\\{1,2}[\w.-]+\\{1,2}home\\{1,2}[\w.-]+(?=\\)"
+)
+_ADDRESS = re.compile(
+    r"(?:(?<=mailto:)|(?<![\w:/.+@%-]))(?!(?:git|hg|noreply|no-reply)(?:@|%40))[\w.+-]{1,64}(?:@|%40)"
+    r"(?!\d)"
+    r"(?!(?:[\w-]+\.){0,4}(?:example(?:\.\w+)?|invalid|test|localhost|local)(?![\w.-]))"
+    r"(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![\w@-]|\.\w|:[^\s\d])"
+)
+_PROMPT = re.compile(
+    r"(?<![\w.@/-])[a-z_][\w.-]{0,31}@[A-Za-z][\w.-]{0,62}(?=:[~/][^\s]{0,128}[$#] | ~\S{0,128} % )"
+    r"|(?<=\[)[a-z_][\w.-]{0,31}@[A-Za-z][\w.-]{0,62}(?= [^\s\]]{1,128}\][$#] )"
+)
+
+
+def may_hold_personal_data(data: bytes) -> bool:
+    """Look fast at UTF-8 text or JSON: if False, it holds none."""
+    return any(mark in data for mark in _HOME_MARKS)
+
+
+def impersonal(text: str) -> str:
+    """The text without home folders, e-mail addresses and the names in a shell's prompt."""
+    text = _PROMPT.sub("user@host", _HOME.sub("~", text))
+    has_address = "@" in text or "%40" in text
+    return _ADDRESS.sub("[REDACTED:email]", text) if has_address else text
+
+
+def impersonal_value(value: object) -> object:
+    """The same for a JSON value; the same object if nothing changes."""
+    if isinstance(value, str):
+        clean = impersonal(value)
+        return value if clean == value else clean
+    if isinstance(value, list):
+        items = [impersonal_value(item) for item in value]
+        return value if all(new is old for new, old in zip(items, value, strict=True)) else items
+    if isinstance(value, dict):
+        fields = {name: impersonal_value(item) for name, item in value.items()}
+        return value if all(fields[name] is value[name] for name in value) else fields
+    return value

@@ -9,7 +9,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
-from loki_memory.files.layout import ARCHIVE, PRIVATE, REPOSITORY, TOP_FOLDERS, Layout
+from loki_memory.files.git_files import REPOSITORY
+from loki_memory.files.layout import ARCHIVE, PRIVATE, TOP_FOLDERS, Layout
 
 # (mtime_ns, ctime_ns, size): plain tuples, because there are 100,000. A change of content
 # that keeps all three would have to set the clock back.

@@ -15,8 +15,7 @@ from loki_memory.files.disguised_text import (
     last_words,
     unwrapped,
 )
-from loki_memory.files.secret_names import STAND_IN, is_credential, is_random
-from loki_memory.files.secret_rule import Rule, Secret, matches
+from loki_memory.files.secret_names import STAND_IN, Rule, Secret, is_credential, is_random, matches
 
 # A token starts a word, or follows the rest of an escape: \n in JSON text, %3D, ESC[31m.
 # In the URLs of Telegram it follows "bot".

@@ -29,8 +29,12 @@ from loki_memory.files import disk, transaction, workspace_trust
 from loki_memory.files.codec import decode, encode_checked
 from loki_memory.files.layout import PRIVATE, Layout, place
 from loki_memory.files.lock import locked_folder
-from loki_memory.files.personal_data import impersonal_value, may_hold_personal_data
-from loki_memory.files.redaction import may_hold_secret, redact_value
+from loki_memory.files.redaction import (
+    impersonal_value,
+    may_hold_personal_data,
+    may_hold_secret,
+    redact_value,
+)
 from loki_memory.files.scan import etag
 from loki_memory.integrity import write_log
 from loki_memory.models import Memory, Tombstone, parse, tombstone_id

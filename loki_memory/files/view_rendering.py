@@ -20,8 +20,7 @@ from loki_memory.files import codec
 from loki_memory.files.layout import view_kind
 from loki_memory.files.scan import etag
 from loki_memory.files.store import Change, Store
-from loki_memory.files.view_base import Base, base_path
-from loki_memory.files.view_state import PATHS
+from loki_memory.files.view_state import PATHS, Base, base_path
 from loki_memory.files.views import (
     LISTS,
     edits,

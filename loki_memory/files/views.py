@@ -32,8 +32,16 @@ from loki_memory.files.layout import Layout, date_in, kind_of, place, view_kind
 from loki_memory.files.problem import Problem, both_changed, not_ours, other_kind
 from loki_memory.files.scan import etag
 from loki_memory.files.store import Change, Store, failures_named, sealed
-from loki_memory.files.view_base import Base, base_path, etag_in
-from loki_memory.files.view_state import STATE, ViewState, rendered_once, view_stamps, view_state
+from loki_memory.files.view_state import (
+    STATE,
+    Base,
+    ViewState,
+    base_path,
+    etag_in,
+    rendered_once,
+    view_stamps,
+    view_state,
+)
 from loki_memory.models import Episode, Learning, Memory
 from loki_memory.models.base import least_trusted_origin
 from loki_memory.models.kinds import Kind

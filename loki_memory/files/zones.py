@@ -8,7 +8,6 @@ problems.
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from loki_memory.errors import StoreFailed
 from loki_memory.files import disk
+from loki_memory.files.git_files import git_folders, remote_of
 from loki_memory.files.layout import (
     FOLDERS,
     IN_HOME,
@@ -25,7 +25,6 @@ from loki_memory.files.layout import (
     TEMPORARY,
     TOP_FOLDERS,
     Layout,
-    git_home,
     home_zone,
     is_lost_record,
     key_in_home,
@@ -274,39 +273,48 @@ def _listed(folder: Path) -> list[str]:
 
 # The key of a project on this machine: its remote, else its path.
 #
-# Two clones of one remote have one key, whichever protocol they use. The remote is read from git's
-# own configuration, which no clone brings, without starting git.
-
-_ORIGIN = re.compile(r'^\s*\[remote "origin"\][^\[]*?^\s*url\s*=\s*(\S+)', re.MULTILINE)
-_LEAD = re.compile(r"^(?:[a-z+]+://)?(?:[^/@]+@)?", re.IGNORECASE)
-_MOST_BYTES = 1_000_000  # of git's configuration
+# Two clones of one remote have one key, whichever protocol they use.
 
 
 def project_key(root: Path) -> str:
     """A folder name for a project: readable, then the hash of its remote or its path."""
-    found = git_home(root)
-    top, common = found or (root, root)
-    remote = _remote(common / "config") if found else ""
-    inside = root.relative_to(top).as_posix()
-    name = slug(Path(remote or str(root)).stem) or "project"
-    return f"{name}-{digest('project', remote or str(root), inside if remote else '.')}"
+    found = git_folders(root)
+    remote = remote_of(found) if found else None
+    inside = root.relative_to(found.top).as_posix() if found and remote else "."
+    named = remote.address if remote else str(root)
+    name = slug(Path(named).stem) or "project"
+    return f"{name}-{digest('project', named, inside)}"
 
 
 def has_remote(root: Path) -> bool:
     """Check if the key of a project follows from its remote: another clone has the same."""
-    found = git_home(root)
-    return found is not None and bool(_remote(found[1] / "config"))
+    found = git_folders(root)
+    return found is not None and remote_of(found) is not None
 
 
-def _remote(config: Path) -> str:
-    """The address of origin without protocol, user and `.git`: `example.org/ana/shop`."""
+# -- exports ---------------------------------------------------------------------------------------
+
+# The list of files to which memory was exported from this machine, so that `purge` finds them.
+
+_EXPORTS = "exports.json"  # in the local zone
+
+
+def note_exports(layout: Layout, paths: Iterable[Path]) -> None:
+    """Add files to the list."""
+    import json
+
+    known = {*map(str, exported_paths(layout)), *map(os.path.abspath, paths)}
+    disk.write_bytes(layout.local / _EXPORTS, f"{json.dumps(sorted(known))}\n".encode())
+
+
+def exported_paths(layout: Layout) -> list[Path]:
+    """The files of the list; some may be gone by now."""
+    import json
+
+    data = disk.read_bytes(layout.local / _EXPORTS)
     try:
-        with open(config, encoding="utf-8", errors="replace") as file:
-            url = _ORIGIN.search(file.read(_MOST_BYTES))
-    except OSError:
-        return ""
-    if url is None:
-        return ""
-    plain = _LEAD.sub("", url[1], count=1).rstrip("/").removesuffix(".git")
-    host, colon, path = plain.partition(":")
-    return f"{host.lower()}/{path.lstrip('/')}" if colon and "/" not in host else plain
+        found = json.loads(data) if data else []
+    except ValueError:
+        return []
+    names = found if isinstance(found, list) else []
+    return [Path(name) for name in names if isinstance(name, str)]

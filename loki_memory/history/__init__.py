@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from loki_memory.history.blame import Blame, BlameStep
     from loki_memory.history.branch_mode import Exchanged
     from loki_memory.history.check import Fault
-    from loki_memory.history.field_changes import FieldChange
+    from loki_memory.history.file_changes import FieldChange
     from loki_memory.history.inline_commit import Committed
-    from loki_memory.history.patch import FilePatch
+    from loki_memory.history.report import Review
     from loki_memory.history.resolve import Resolved
     from loki_memory.history.revert import Reverted
-    from loki_memory.history.review_result import Review
+    from loki_memory.history.review import FilePatch
     from loki_memory.history.worktree_rescue import Salvaged
     from loki_memory.homes import OpenWorkspace
     from loki_memory.integrity.verify import Verified
@@ -110,15 +110,9 @@ class History(Generic[W]):
 
         return reword(self._workspace, self._workspace.resolve(memory_id), text)
 
-    def comment(self, review: Review) -> str:
-        """A review as Markdown, made to be a comment on a pull request."""
-        from loki_memory.history.review_markdown import markdown
-
-        return markdown(review)
-
     def patch(self) -> list[FilePatch]:
         """The memory files that differ from the last commit, line by line."""
-        from loki_memory.history.patch import patch
+        from loki_memory.history.review import patch
 
         return patch(self._workspace)
 
@@ -205,7 +199,7 @@ class History(Generic[W]):
 
     def is_unverified(self, memory_id: str) -> bool:
         """Tell whether the last `verify` found that nobody vouches for this memory."""
-        from loki_memory.integrity.unverified import doubts
+        from loki_memory.integrity.reviewed import doubts
 
         home, path = self._workspace.homes.find(memory_id)
         doubted = doubts(home.layout).get(path)
@@ -258,7 +252,7 @@ def statement(record: Memory) -> str:
 
 def bookkeeping(field: FieldChange, shift: Shift) -> bool:
     """Check for a field of something new that only the tool reads, or that another line says."""
-    from loki_memory.history.field_changes import bookkeeping
+    from loki_memory.history.file_changes import bookkeeping
 
     return bookkeeping(field, shift)
 
@@ -268,13 +262,6 @@ def exit_code(faults: Iterable[Fault]) -> int:
     from loki_memory.history.check import exit_code
 
     return exit_code(faults)
-
-
-def markdown_of(review: Review) -> str:
-    """A review as the text of a pull request's comment."""
-    from loki_memory.history.review_markdown import markdown
-
-    return markdown(review)
 
 
 def merge_versions(base: str, ours: str, theirs: str, path: str) -> bool:

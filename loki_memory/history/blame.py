@@ -12,7 +12,7 @@ from loki_memory.files.layout import ARCHIVE, PRIVATE, kind_of
 from loki_memory.files.scan import archived
 from loki_memory.git_repository import repository, repository_if_any
 from loki_memory.history.belief_diff import Shift, evidence_of
-from loki_memory.history.commit_message import line
+from loki_memory.history.report import line
 from loki_memory.history.review import private_session, shifts
 from loki_memory.history.tree import TreeEdit, edits, records_in
 from loki_memory.models import Belief, Episode, Memory, Skill

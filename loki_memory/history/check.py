@@ -19,7 +19,7 @@ from loki_memory.files.problem import secret_problems
 from loki_memory.files.redaction import find_secrets, may_hold_secret, redact_value
 from loki_memory.git_repository import repository, repository_if_any
 from loki_memory.history.belief_diff import DEAD, contradicted, status
-from loki_memory.history.field_changes import record_changes
+from loki_memory.history.file_changes import record_changes
 from loki_memory.history.person_needed import (
     Commits,
     doubts_about_claims,

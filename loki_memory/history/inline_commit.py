@@ -21,7 +21,6 @@ from loki_memory.files.lock import locked
 from loki_memory.files.redaction import find_secrets, may_hold_secret, redact, redact_value
 from loki_memory.files.store import failures_named
 from loki_memory.git_repository import NO_GIT, NO_REPOSITORY, PATTERNS, Repository
-from loki_memory.history.commit_message import message
 from loki_memory.history.plumbing_commit import (
     FILE,
     NOTHING,
@@ -36,10 +35,11 @@ from loki_memory.history.plumbing_commit import (
     standing,
 )
 from loki_memory.history.plumbing_commit import commit as commit_files
+from loki_memory.history.report import message
 from loki_memory.history.review import shifts
 from loki_memory.history.tree import Records, original, records_in
-from loki_memory.integrity.hash_chain import PUBLISHED
 from loki_memory.integrity.signatures import signing_key
+from loki_memory.integrity.write_log import PUBLISHED
 from loki_memory.models import Episode
 
 if TYPE_CHECKING:

@@ -26,8 +26,7 @@ from loki_memory.models.text import has_hidden
 from loki_memory.resources import template
 
 if TYPE_CHECKING:
-    from loki_memory.history.field_changes import RecordChange
-    from loki_memory.history.file_changes import FileChange
+    from loki_memory.history.file_changes import FileChange, RecordChange
 
 _TAUGHT = frozenset({"pattern", "anti-pattern", "fact", "learning"})
 # A span of code with an argument or a path in it, or a verb and what to run.

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from loki_memory.editing.purge import is_traced, without_traces
 from loki_memory.errors import GitFailed
-from loki_memory.files.traces import is_traced, without_traces
 from loki_memory.git_repository import BRANCH, BRANCH_BASE, repository_if_any
 
 if TYPE_CHECKING:

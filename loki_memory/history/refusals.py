@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from loki_memory.files.layout import git_home, view_kind
+from loki_memory.files.git_files import git_home, is_shared
+from loki_memory.files.layout import view_kind
 from loki_memory.git_repository import listing
 
 _MEMORY = ".loki/memory"
@@ -16,17 +17,11 @@ _MEMORY = ".loki/memory"
 
 def would_be_refused(root: Path) -> list[str]:
     """Uncommitted memory files that the fetched upstream changed too, from the workspace's root."""
-    found = git_home(root)
-    if found is None or not _has_remote(found[1]):
+    if not is_shared(root):
         return []
     span = ("diff", "--name-only", "-z", "--no-renames", "--relative", "HEAD...@{upstream}")
     theirs = {path for path in listing(root, *span, "--", _MEMORY) if path}
     return sorted(theirs & uncommitted(root).keys()) if theirs else []
-
-
-def _has_remote(common: Path) -> bool:
-    """Check for remote-tracking branches without starting git."""
-    return (common / "refs" / "remotes").is_dir() or (common / "packed-refs").is_file()
 
 
 def uncommitted(root: Path) -> dict[str, str]:

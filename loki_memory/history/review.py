@@ -15,17 +15,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
+from difflib import unified_diff
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.editing.edits import correct
 from loki_memory.errors import InvalidRecord, NotFound, UnknownRevision
 from loki_memory.files import zones
-from loki_memory.files.layout import kind_of
+from loki_memory.files.layout import kind_of, view_kind
 from loki_memory.git_repository import repository, repository_if_any, tracked
 from loki_memory.history.belief_diff import Shift, confidence, differences, evidence_of, reviews
-from loki_memory.history.field_changes import record_changes
-from loki_memory.history.file_changes import FileChange, file_change, file_edits
-from loki_memory.history.review_result import CANDIDATES, Cause, Review, Unreadable
+from loki_memory.history.file_changes import FileChange, file_change, file_edits, record_changes
+from loki_memory.history.report import CANDIDATES, Cause, Review, Unreadable
 from loki_memory.history.tree import (
     MemoryTree,
     Records,
@@ -40,8 +40,7 @@ from loki_memory.index import queries
 from loki_memory.integrity import write_log
 from loki_memory.integrity.accepted_skills import accept as accept_skills
 from loki_memory.integrity.accepted_skills import keep_accepted
-from loki_memory.integrity.hash_chain import content_hash
-from loki_memory.integrity.write_log import WriteNote, is_witnessed
+from loki_memory.integrity.write_log import WriteNote, content_hash, is_witnessed
 from loki_memory.models import Belief, Episode, Memory, Skill
 from loki_memory.models.base import EpisodeMark
 from loki_memory.models.lesson_order import ranked
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
     from loki_memory.files.problem import Problem
     from loki_memory.git_repository import Repository
     from loki_memory.homes import OpenWorkspace
+
 
 # Changes that a person reviews: beliefs that are new, or say something else than before.
 _ASKED = frozenset(
@@ -378,3 +378,41 @@ def _field(record: Memory) -> str:
     if record.kind not in _STATEMENTS:
         raise InvalidRecord(f"{record.id} is no belief", advice="Review beliefs and skills.")
     return _STATEMENTS[record.kind]
+
+
+# -- line by line ----------------------------------------------------------------------------------
+
+
+_MOST_LINES, _WIDTH = 400, 400  # of one file, and characters of a line; the files have all
+
+
+class FilePatch(NamedTuple):
+    """A memory file that differs from the last commit."""
+
+    path: str  # below .loki/memory
+    what: str  # new, changed, gone
+    lines: list[str]  # of the unified diff, without its head
+
+
+def patch(workspace: OpenWorkspace) -> list[FilePatch]:
+    """Compare the working tree with the last commit; raises NoHistory outside of git."""
+    before, after = editions(workspace, None)
+    paths = [path for path in changed(before, after) if not view_kind(path)]
+    old = dict(before.read(path for path in paths if path in before.files))
+    new = dict(after.read(path for path in paths if path in after.files))
+    return [
+        _patch(path, old.get(path), new.get(path))
+        for path in paths
+        if old.get(path) != new.get(path)
+    ]
+
+
+def _patch(path: str, old: bytes | None, new: bytes | None) -> FilePatch:
+    what = "new" if old is None else "gone" if new is None else "changed"
+    found = unified_diff(_lines(old), _lines(new), lineterm="", n=2)
+    lines = [line[:_WIDTH] for line in list(found)[2 : _MOST_LINES + 2]]
+    return FilePatch(path, what, lines)
+
+
+def _lines(data: bytes | None) -> list[str]:
+    return (data or b"").decode("utf-8", "replace").splitlines()

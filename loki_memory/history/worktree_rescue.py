@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.errors import GitFailed
 from loki_memory.files import disk
-from loki_memory.files.layout import PRIVATE, Layout, git_home, kind_of, layout
+from loki_memory.files.git_files import git_home
+from loki_memory.files.layout import PRIVATE, Layout, kind_of, layout
 from loki_memory.files.scan import scan
 from loki_memory.files.store import failures_named
 from loki_memory.git_repository import Repository

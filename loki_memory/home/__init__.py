@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from loki_memory.home.folder import parsed
 from loki_memory.home.home import Home
-from loki_memory.home.lookup import parsed
 from loki_memory.home.place import opened_layout, user_home
 from loki_memory.home.upkeep import Fresh
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sqlite3
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -10,18 +12,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from loki_memory.errors import StoreFailed
-from loki_memory.files import disk, workspace_trust, zones
-from loki_memory.files.layout import Layout, git_home, may_be_tracked, view_kind
+from loki_memory.files import disk, transaction, workspace_trust, zones
+from loki_memory.files.git_files import git_home, may_be_tracked
+from loki_memory.files.layout import Layout, likely_places, view_kind
 from loki_memory.home.place import confirmed_settings, settings_of, user_home
 from loki_memory.index.index import Index
-from loki_memory.sync import Progress
+from loki_memory.models.ids import ID
+from loki_memory.sync import Progress, check
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # pydantic costs 50 ms: only commands that read or write records pay for it
     from loki_memory.config import Config
     from loki_memory.embedding.sentence_model import ModelChoice
     from loki_memory.files.problem import Problem
     from loki_memory.files.store import Store
     from loki_memory.journal import Journal
+    from loki_memory.models import Memory
     from loki_memory.recall.retriever import Retriever
 
 
@@ -158,13 +163,13 @@ class HomeFolder:
 
     def settle_in(self) -> None:
         """Make the folders, the settings file and the .gitignore, unless they are there."""
-        from loki_memory.home.setup import make_folders
+        from loki_memory.home.place import make_folders
 
         make_folders(self.layout, self.config)
 
     def set_config(self, name: str, value: str) -> None:
         """Set a key in the workspace's config.toml."""
-        from loki_memory.home.setup import keep_gitignore, write_setting
+        from loki_memory.home.place import keep_gitignore, write_setting
 
         confirmed = confirmed_settings(self.layout, is_user=self.is_user)
         write_setting(self.layout, name, value, confirmed, by_user=self.is_user)
@@ -173,7 +178,7 @@ class HomeFolder:
             keep_gitignore(self.layout, self.config)
 
     def _keep_gitignore(self) -> None:
-        from loki_memory.home.setup import keep_gitignore
+        from loki_memory.home.place import keep_gitignore
 
         try:
             keep_gitignore(self.layout, self.config)
@@ -217,6 +222,59 @@ class HomeFolder:
         """The path of a record in the index, if it has a file of its own."""
         path = self.index.path_of(memory_id)
         return None if path is None or view_kind(path) else path
+
+    # -- one memory, by a look at its own file ---------------------------------------------------
+
+    def look_up(self, memory_id: str) -> tuple[str, str] | None:
+        """The kind and JSON of a memory; None if a look at one file cannot tell."""
+        path = self.place_of(memory_id)
+        if path is None:
+            return None
+        try:
+            changes = check(self.layout, self.index, [path], time.time_ns())
+            return self._in_file(memory_id, path) if changes.stale else self.index.body(memory_id)
+        except sqlite3.DatabaseError:
+            return None  # the full scan that follows replaces the index
+
+    def place_of(self, memory_id: str) -> str | None:
+        """The file of a memory, if the index or the id itself leads there; None if a scan must."""
+        if transaction.waiting(self.layout) or not ID.fullmatch(memory_id):
+            return None
+        try:
+            known = self.index.path_of(memory_id)
+        except sqlite3.DatabaseError:
+            return None
+        places = [known] if known else [*likely_places(memory_id), *self._of_its_day(memory_id)]
+        return next((path for path in places if self._in_file(memory_id, path)), None)
+
+    def _of_its_day(self, memory_id: str) -> list[str]:
+        """The likely files of an episode that is not indexed: its id has the day and the end."""
+        day, _, end = memory_id.removeprefix("ep-").rpartition("-")
+        folder = f"episodic/{day}"
+        try:
+            names = os.listdir(self.layout.file(folder)) if memory_id.startswith("ep-") else []
+        except OSError:
+            return []
+        return [f"{folder}/{name}" for name in sorted(names) if name.endswith(f"-{end}.json")]
+
+    def _in_file(self, memory_id: str, path: str) -> tuple[str, str] | None:
+        """The kind and JSON of a memory from the file itself; None if another memory is there."""
+        from loki_memory.sync.apply import entry_in
+
+        found = None if view_kind(path) else self.store.read(path)
+        entry = entry_in(path, found)[0] if found else None
+        if entry is None or entry.row.id != memory_id:
+            return None
+        return entry.row.kind, entry.row.body
+
+
+def parsed(kind: str, body: str) -> Memory:
+    """The record of an index row."""
+    import orjson
+
+    from loki_memory.models import MODELS, parse
+
+    return parse(MODELS[kind], orjson.loads(body))  # type: ignore[index]
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:

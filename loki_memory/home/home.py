@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from loki_memory.files.layout import Layout
-from loki_memory.home import lookup, views
+from loki_memory.home import views
 from loki_memory.home.folder import HomeFolder
 from loki_memory.home.place import user_layout
 from loki_memory.home.upkeep import Fresh, Upkeep
@@ -144,14 +144,6 @@ class Home(HomeFolder):
         return self._upkeep.answer(question)
 
     # -- its memories --------------------------------------------------------------------------
-
-    def look_up(self, memory_id: str) -> tuple[str, str] | None:
-        """The kind and JSON of a memory; None if a look at one file cannot tell."""
-        return lookup.look_up(self, memory_id)
-
-    def place_of(self, memory_id: str) -> str | None:
-        """The file of a memory, if the index or the id itself leads there; None if a scan must."""
-        return lookup.place_of(self, memory_id)
 
     def lines(self, wanted: ListFilter) -> list[Summary]:
         """Memories of this folder, one line each."""

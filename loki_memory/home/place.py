@@ -1,27 +1,39 @@
-"""The place of a home: the user's folder, and the layout of a project with its local zone."""
+"""The place of a home: the user's folder, the layout of a project with its local zone, and what
+lies there from the start: folders, settings and .gitignore.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from loki_memory.config import Config
-from loki_memory.config_file import load
+from loki_memory import config_file
 from loki_memory.errors import LokiMemoryError, NotAFolder, NotAProject, NotAWorkspace
-from loki_memory.files import workspace_trust, zones
+from loki_memory.files import disk, workspace_trust, zones
+from loki_memory.files.git_files import git_home
 from loki_memory.files.layout import (
+    FOLDERS,
     LOCAL,
+    TOP_FOLDERS,
     Layout,
     find_workspace,
-    git_home,
     is_made_here,
     layout,
     local_zone,
     user_folder,
 )
 from loki_memory.index.database import noted_home
+from loki_memory.resources import template
 from loki_memory.sync import home_of
+
+if TYPE_CHECKING:
+    from loki_memory.config import Config
+
+# A line after ours that would let git track files that belong to one machine.
+_SHOWS_ZONES = re.compile(rb"^!.*(?:local|cache|\*)", re.MULTILINE)
 
 
 def user_home() -> Path:
@@ -38,7 +50,7 @@ def user_layout() -> Layout:
 def settings_of(place: Layout, *, is_user: bool) -> Config:
     """The settings of a home, with those of its user."""
     user, confirmed = user_home() / "config.toml", confirmed_settings(place, is_user=is_user)
-    return load(place.loki / "config.toml", user, confirmed=confirmed)
+    return config_file.load(place.loki / "config.toml", user, confirmed=confirmed)
 
 
 def confirmed_settings(place: Layout, *, is_user: bool) -> Path:
@@ -126,3 +138,62 @@ def _adopted(root: Path) -> Layout:
         if tracked(root, [f".loki/{LOCAL}"]):
             return place
     return zones.adopt(place)
+
+
+# -- what lies there from the start ----------------------------------------------------------------
+
+
+def make_folders(layout: Layout, config: Config) -> None:
+    """Make the folders, the settings file and the .gitignore, unless they are there."""
+    from loki_memory.files.store import failures_named
+
+    with failures_named(layout.loki):
+        for name in (*TOP_FOLDERS, *FOLDERS):
+            disk.make_folder(layout.memory / name)
+        path = layout.loki / "config.toml"
+        if not path.exists():
+            disk.write_bytes(path, template("config.toml").encode())
+        _write_gitignore(layout, config)
+
+
+def keep_gitignore(layout: Layout, config: Config) -> None:
+    """Put back our lines of `.loki/.gitignore` that a merge or an editor took out."""
+    from loki_memory.files.store import failures_named
+
+    with failures_named(layout.loki):
+        _write_gitignore(layout, config)
+
+
+def _write_gitignore(layout: Layout, config: Config) -> None:
+    path = layout.loki / ".gitignore"
+    is_tracked = bool(config.get("continuity.track"))
+    ours = _ignored(continuity=not is_tracked)
+    other = _ignored(continuity=is_tracked)
+    there = disk.read_derived(path) or b""
+    if other in there and (len(other) > len(ours) or ours not in there):
+        disk.write_bytes(path, there.replace(other, ours))
+    elif ours not in there or _SHOWS_ZONES.search(there.rpartition(ours)[2]):
+        rest = there.replace(ours, b"")
+        gap = b"\n" if rest and not rest.endswith(b"\n") else b""
+        disk.write_bytes(path, rest + gap + ours)
+
+
+def _ignored(*, continuity: bool) -> bytes:
+    """Our lines of .gitignore; a setting decides if CONTINUITY.md is among them."""
+    lines = template("gitignore").splitlines(keepends=True)
+    if not continuity:
+        lines = [line for line in lines if "continuity" not in line.lower()]
+    return "".join(lines).encode()
+
+
+def write_setting(layout: Layout, name: str, value: str, confirmed: Path, *, by_user: bool) -> None:
+    """Set a key in the config.toml of a home; `confirmed` notes what was set on this machine."""
+    from loki_memory.files.store import failures_named
+
+    chosen = config_file.chosen(name, value, by_user=by_user)
+    path = layout.loki / "config.toml"
+    with failures_named(path):
+        text = path.read_text(encoding="utf-8") if path.exists() else template("config.toml")
+        disk.write_bytes(path, config_file.edited(text, name, chosen).encode())
+        disk.make_folder(confirmed.parent)
+        disk.write_bytes(confirmed, config_file.confirmed_with(confirmed, name, chosen))

@@ -7,9 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from loki_memory.errors import FileChanged, LinkRefused
-from loki_memory.files.layout import PRIVATE, may_be_tracked, view_kind
+from loki_memory.files.git_files import may_be_tracked
+from loki_memory.files.layout import PRIVATE, view_kind
 from loki_memory.files.view_state import SHOWN, are_views_current
-from loki_memory.home.lookup import parsed
+from loki_memory.home.folder import parsed
 
 if TYPE_CHECKING:
     from loki_memory.files.view_rendering import Listed, RecordOf

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from loki_memory.hooks.event import Event
+    from loki_memory.hooks.response import Event
     from loki_memory.ingest.session_events import Draft
     from loki_memory.workspace import Workspace
 

@@ -1,7 +1,9 @@
-"""The answer of a hook: text for the session, fenced as data, within the documented limits.
+"""`loki-mem hook EVENT`: the event on standard input, and its answer as JSON, or nothing.
 
-Claude Code takes at most 10,000 characters of additional context. The fence tells the reader that
-this is memory, and tells `ingest` not to learn it again.
+The harness is not trusted: a field that is not text counts as absent, and input that is no event
+gets no answer. Text for the session is fenced as data, within the documented limits: the fence
+tells the reader that this is memory, and tells `ingest` not to learn it again. An error never fails
+the session.
 """
 
 from __future__ import annotations
@@ -9,19 +11,73 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from loki_memory import __version__
+from loki_memory.daemon.client import read_event
 from loki_memory.errors import LokiMemoryError
-from loki_memory.hooks.event import COMMAND_TOOLS, FILE_TOOLS, Event, parsed
 from loki_memory.models.fence import BEGIN, END, defused, fenced
 
 if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
+
+
+# Tools about which something may be known before they are used, as Claude Code and Codex name them;
+# the last command is that of Gemini CLI and Qwen Code, which are told of its errors only.
+COMMAND_TOOLS = frozenset({"Bash", "shell", "local_shell", "exec_command", "run_shell_command"})
+FILE_TOOLS = frozenset({"Edit", "MultiEdit", "Write", "Read", "NotebookEdit", "apply_patch"})
+
+
+class Event(NamedTuple):
+    """One event of a session."""
+
+    name: str
+    fields: Mapping[str, Any]
+
+    def text(self, *names: str) -> str:
+        """Return the first of these fields that holds text; empty if none does."""
+        found = (self.fields.get(name) for name in names)
+        return next((value for value in found if isinstance(value, str) and value), "")
+
+    def is_set(self, name: str) -> bool:
+        return self.fields.get(name) is True
+
+    @property
+    def session(self) -> str:
+        return self.text("session_id")
+
+    @property
+    def transcript(self) -> str:
+        """The file in which the harness records the session; empty if it keeps none."""
+        return self.text("transcript_path")
+
+    @property
+    def folder(self) -> str:
+        return self.text("cwd")
+
+    @property
+    def agent(self) -> str:
+        """The name of the agent, if it has one: a subagent, or a member of a team."""
+        return self.text("teammate_name", "agent_type")
+
+
+def parsed(name: str, data: bytes) -> Event | None:
+    """Parse an event; None if the bytes are not one."""
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return Event(name, found) if isinstance(found, dict) else None
+
+
+# -- its answer ------------------------------------------------------------------------------------
+
 
 LIMIT = 10_000  # characters of additional context, as documented for Claude Code
 
@@ -50,43 +106,6 @@ def continuation(text: str, environment: Mapping[str, str]) -> str:
     return json.dumps({"decision": "block", "reason": said}) + "\n"
 
 
-# -- The response to one event: find the workspace, call the event's module, answer ---------------
-
-
-LOG = "hooks.log"
-_SESSION = re.compile(r"[0-9a-f-]{36}|[a-z0-9-]{0,12}")  # a session's id, which is no secret
-_CLIENT = (
-    "AI_AGENT"  # the variable in which Claude Code says what it is: claude-code_2-1-325_harness
-)
-PROBE = "loki_mem_probe"  # marks an event with which `doctor` checks that hooks arrive
-GUARD = "LOKI_HOOK"  # in the environment of every process that a hook starts
-# The module that answers each event, with a function of the event's name in small letters. Only
-# that module is imported: some events come before every prompt.
-EVENTS = {
-    "SessionStart": "session",
-    "UserPromptSubmit": "prompt",
-    "PreToolUse": "tool",
-    "PostToolUse": "tool",
-    "PostToolUseFailure": "tool",
-    "Stop": "session",
-    "PreCompact": "session",
-    "SubagentStart": "team",
-    "SubagentStop": "team",
-    "TaskCompleted": "team",
-    "SessionEnd": "session",
-}
-RETIRED = {"PostCompact": "", "WorktreeRemove": "worktree"}
-# Events with a second part, for a process that outlives the hook.
-HANDED_OVER = {"SessionStart", "SessionEnd"}
-# Also while capture is paused, as when an agent leaves a worktree: this only keeps what is there.
-ALWAYS = {"WorktreeRemove"}
-_LEAVING = "ExitWorktree"  # the tool by which an agent leaves a worktree, and may have it removed
-_NOT_REMOVED = (
-    "loki-mem: this hook removes no worktree, and is not needed any more; "
-    "`loki-mem install claude-code` takes it out\n"
-)
-
-
 class Done(NamedTuple):
     """The outcome of an event: text for the session, and a line for the log."""
 
@@ -102,6 +121,44 @@ class Response(NamedTuple):
     out: str = ""
     err: str = ""
     code: int = 0
+
+
+# -- one event: find the workspace, call the event's module, answer --------------------------------
+
+
+LOG = "hooks.log"
+_SESSION = re.compile(r"[0-9a-f-]{36}|[a-z0-9-]{0,12}")  # a session's id, which is no secret
+_CLIENT = "AI_AGENT"  # in which Claude Code says what it is: claude-code_2-1-325_harness
+PROBE = "loki_mem_probe"  # marks an event with which `doctor` checks that hooks arrive
+GUARD = "LOKI_HOOK"  # in the environment of every process that a hook starts
+# The module that answers each event, with a function of the event's name in small letters. Only
+# that module is imported: some events come before every prompt.
+EVENTS = {
+    "SessionStart": "session",
+    "UserPromptSubmit": "turn",
+    "PreToolUse": "turn",
+    "PostToolUse": "turn",
+    "PostToolUseFailure": "turn",
+    "Stop": "session",
+    "PreCompact": "session",
+    "SubagentStart": "team",
+    "SubagentStop": "team",
+    "TaskCompleted": "team",
+    "SessionEnd": "session",
+}
+# Events with a second part, for a process that outlives the hook.
+HANDED_OVER = {"SessionStart", "SessionEnd"}
+_LEAVING = "ExitWorktree"  # the tool by which an agent leaves a worktree, and may have it removed
+# Events of settings that an older version wrote. No client accepts an answer to the first, and a
+# client that gets no error from the second believes that the hook has removed the worktree.
+_RETIRED = {
+    "PostCompact": Response(),
+    "WorktreeRemove": Response(
+        err="loki-mem: this hook removes no worktree, and is not needed any more; "
+        "`loki-mem install claude-code` takes it out\n",
+        code=1,
+    ),
+}
 
 
 class EventFunction(Protocol):
@@ -124,22 +181,12 @@ def respond(
     """
     if environment.get(GUARD) and not wait:
         return Response()
-    if name not in EVENTS and name not in RETIRED:
+    if name in _RETIRED:
+        return _RETIRED[name]
+    if name not in EVENTS:
         from loki_memory.workspace import quotable
 
         return Response(err=f"loki-mem: {quotable(name, 80)!r} is no event that memory answers\n")
-    if name == "PostCompact":
-        return Response()
-    response = _guarded(name, data, environment, folder=folder, wait=wait)
-    if name == "WorktreeRemove":
-        return Response(err=response.err + _NOT_REMOVED, code=1)
-    return response
-
-
-def _guarded(
-    name: str, data: bytes, environment: Mapping[str, str], *, folder: str | None, wait: bool
-) -> Response:
-    """Answer an event; an error becomes a line on stderr."""
     fence = _Fence(name)
     with fence:
         event = parsed(name, data)
@@ -168,8 +215,9 @@ def _workspace(event: Event, folder: str) -> Workspace | None:
         workspace = Workspace.open(folder)
     except (LokiMemoryError, OSError, ValueError):  # no folder, no workspace, no path at all
         return None
-    is_kept = event.name in ALWAYS or (event.name == "PreToolUse" and tool == _LEAVING)
-    return workspace if is_kept or not workspace.sessions.why_off() else None
+    # Also while capture is paused: what is there is kept when an agent leaves its worktree.
+    is_leaving = event.name == "PreToolUse" and tool == _LEAVING
+    return workspace if is_leaving or not workspace.sessions.why_off() else None
 
 
 def _may_have_memory(folder: str) -> bool:
@@ -187,13 +235,8 @@ def _may_have_memory(folder: str) -> bool:
 def _answered(
     workspace: Workspace, event: Event, environment: Mapping[str, str], *, wait: bool
 ) -> Response:
-    place = (EVENTS | RETIRED)[event.name]
-    if event.name == "PreToolUse" and event.text("tool_name") == _LEAVING:
-        place = "worktree"
+    listener = _listener(event, wait=wait)
     workspace.home.starts_git = wait
-    module = import_module(f"loki_memory.hooks.{place}")
-    name = event.name.lower() + ("_afterwards" if wait and event.name in HANDED_OVER else "")
-    listener: EventFunction = getattr(module, name)
     try:
         with workspace.home.one_look():
             done = listener(workspace, event)
@@ -201,8 +244,6 @@ def _answered(
         workspace.home.starts_git = True  # a watcher keeps it open for other questions
     workspace.flush()
     warning = done.note if done.aloud else ""
-    if event.name in RETIRED:  # they exit with 1, and clients show what is on stderr
-        return Response(err=f"loki-mem: {warning}\n" if warning else "")
     if done.goes_on:
         out = continuation(done.text, environment)
     else:
@@ -213,6 +254,17 @@ def _answered(
         may_hold_secret = _SESSION.fullmatch(event.session) is None
         workspace.home.note_in_log(LOG, line, may_hold_secret=may_hold_secret)
     return Response(out)
+
+
+def _listener(event: Event, *, wait: bool) -> EventFunction:
+    """The function that handles an event; only its module is imported."""
+    place, name = EVENTS[event.name], event.name.lower()
+    if event.name == "PreToolUse" and event.text("tool_name") == _LEAVING:
+        place, name = "session", "leaving_worktree"
+    if wait and event.name in HANDED_OVER:
+        name += "_afterwards"
+    found: EventFunction = getattr(import_module(f"loki_memory.hooks.{place}"), name)
+    return found
 
 
 class _Fence:
@@ -248,3 +300,31 @@ class _Fence:
 
         self.line = f"loki-mem: hook {self.name}: {quotable(' '.join(reason.split()), 200)}\n"
         return True
+
+
+# -- the process -----------------------------------------------------------------------------------
+
+
+def answer(name: str, *, folder: str | None = None, wait: bool = False) -> Response:
+    """The response to the event on standard input."""
+    try:
+        data = read_event(sys.stdin.buffer) if sys.stdin is not None else b""
+    except (OSError, ValueError):  # closed, or not open at all
+        data = b""
+    return respond(name, data, os.environ, folder=folder, wait=wait)
+
+
+def run(name: str) -> int:
+    """Answer the event and print the response; returns the exit code."""
+    response = answer(name)
+    show(response)
+    return response.code
+
+
+def show(response: Response) -> None:
+    """Print a response; a closed stream is ignored."""
+    for stream, text in ((sys.stdout, response.out), (sys.stderr, response.err)):
+        if text:
+            with suppress(OSError, ValueError, AttributeError):
+                stream.buffer.write(text.encode("utf-8", "replace"))
+                stream.flush()

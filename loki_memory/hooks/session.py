@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 
 from loki_memory.daemon.process import start_for_session
-from loki_memory.hooks.event import Event
-from loki_memory.hooks.response import GUARD, Done
+from loki_memory.hooks.response import GUARD, Done, Event
 from loki_memory.workspace import Workspace
 
 # A session that goes on gets the memories for its last prompt.
@@ -31,15 +30,6 @@ def sessionstart(workspace: Workspace, event: Event) -> Done:
     start_for_session(workspace, os.environ)
     said = ", ".join(filter(None, (returned, workspace.injection.take_findings())))
     return Done(brief, said, aloud=bool(said))
-
-
-def _returned(workspace: Workspace) -> str:
-    """Bring back the memory of worktrees that are gone, if there may be some."""
-    if not (workspace.layout.local / "worktrees").is_dir():
-        return ""
-    from loki_memory.hooks.worktree import returned
-
-    return returned(workspace)
 
 
 def precompact(workspace: Workspace, event: Event) -> Done:
@@ -75,13 +65,6 @@ def sessionend(workspace: Workspace, event: Event) -> Done:
         return Done(note=copied)
     _continue_later(workspace, event)
     return Done(note=", ".join(filter(None, ("handed over", copied))))
-
-
-def kept_copies(workspace: Workspace, event: Event) -> str:
-    """Keep copies of uncommitted memory in a linked worktree, which may be removed after this."""
-    from loki_memory.hooks.worktree import is_linked, keep
-
-    return keep(workspace, event.folder) if event.folder and is_linked(event.folder) else ""
 
 
 def _is_one_left_behind(workspace: Workspace, event: Event) -> bool:
@@ -200,3 +183,43 @@ def _hand_over(command: list[str], data: bytes) -> None:
     if process.stdin:
         with process.stdin as stdin:
             stdin.write(data)  # far less than a pipe's buffer: this never blocks
+
+
+# -- worktrees that may be about to be removed -----------------------------------------------------
+
+
+def leaving_worktree(workspace: Workspace, event: Event) -> Done:
+    """Copy what would be lost when the agent leaves its worktree, unless the worktree stays."""
+    given = event.fields.get("tool_input")
+    if isinstance(given, dict) and given.get("action") == "keep":
+        return Done()
+    note = workspace.history.salvage(event.folder).sentence()
+    return Done(note=note, aloud=bool(note))
+
+
+def is_linked(folder: str) -> bool:
+    """Check if a folder is in a linked worktree, by the file that git has there for its folder."""
+    place = os.path.abspath(folder)
+    while not os.path.exists(f"{place}/.git"):
+        above = os.path.dirname(place)
+        if above == place:
+            return False
+        place = above
+    return os.path.isfile(f"{place}/.git")
+
+
+def kept_copies(workspace: Workspace, event: Event) -> str:
+    """Copy the uncommitted memory of a linked worktree, which may be removed after this; returns a
+    note for the log.
+    """
+    if not event.folder or not is_linked(event.folder):
+        return ""
+    number = workspace.history.keep_copies(event.folder)
+    return f"{number} uncommitted records of the worktree copied" if number else ""
+
+
+def _returned(workspace: Workspace) -> str:
+    """Bring back the memory of worktrees that are gone, if there may be some; returns a note."""
+    if not (workspace.layout.local / "worktrees").is_dir():
+        return ""
+    return workspace.history.bring_back().sentence()

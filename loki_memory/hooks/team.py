@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from loki_memory.hooks.event import Event
-from loki_memory.hooks.response import Done
+from loki_memory.hooks.response import Done, Event
 from loki_memory.workspace import Workspace
 
 _ROLES = ("eng-", "qa-", "ops-", "review-")

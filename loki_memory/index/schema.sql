@@ -137,7 +137,7 @@ CREATE TABLE fingerprints (
 ) STRICT, WITHOUT ROWID;
 
 -- The number of rows of each table and the XOR of the hashes of its rows: a row that is missing or
--- damaged shows (index/digests.py).
+-- damaged shows (index/database.py).
 CREATE TABLE digests (
   name  TEXT PRIMARY KEY,                   -- of the table
   rows  INTEGER NOT NULL,

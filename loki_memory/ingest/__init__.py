@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from loki_memory.consolidation.retention import Untracked
     from loki_memory.homes import OpenWorkspace
-    from loki_memory.ingest.clients_seen import SeenClient
+    from loki_memory.ingest.hook_notes import SeenClient
     from loki_memory.ingest.local_archive import Exported, Merged
     from loki_memory.ingest.pause import Pause
     from loki_memory.ingest.replay import Replay
@@ -58,7 +58,7 @@ class Sessions:
 
     def clients_seen(self) -> list[SeenClient]:
         """The clients whose sessions were read here, with the last day of each."""
-        from loki_memory.ingest.clients_seen import clients_seen
+        from loki_memory.ingest.hook_notes import clients_seen
 
         return clients_seen(self._workspace)
 
@@ -96,13 +96,13 @@ class Sessions:
 
     def left_behind(self, transcript: str) -> list[Path]:
         """Transcripts beside this one that were written since the last look, the newest first."""
-        from loki_memory.ingest.left_behind import left_behind
+        from loki_memory.ingest.hook_notes import left_behind
 
         return left_behind(self._workspace, transcript)
 
     def note_look(self) -> None:
         """Note that sessions which ended silently were looked for now."""
-        from loki_memory.ingest.left_behind import note_look
+        from loki_memory.ingest.hook_notes import note_look
 
         note_look(self._workspace)
 
@@ -135,7 +135,7 @@ class Sessions:
 
     def note_client(self, environment: Mapping[str, str], transcript: str) -> None:
         """Note which client runs the session."""
-        from loki_memory.ingest.clients_seen import note_client
+        from loki_memory.ingest.hook_notes import note_client
 
         note_client(self._workspace, environment, transcript)
 
@@ -172,8 +172,7 @@ class Sessions:
 
     def last_files(self, session: str) -> list[str]:
         """The files of the project that a session changed or read, the newest first."""
-        from loki_memory.ingest.steps import steps
-        from loki_memory.ingest.touched_files import touched
+        from loki_memory.ingest.steps import steps, touched
 
         done = steps(self.staged_turns(session))
         found = touched(done, str(self._workspace.layout.root))
@@ -190,13 +189,13 @@ class Sessions:
 
     def was_asked(self, session: str) -> bool:
         """Check if the agent of a session was asked for lessons."""
-        from loki_memory.ingest.asked_sessions import was_asked
+        from loki_memory.ingest.hook_notes import was_asked
 
         return was_asked(self._workspace, session)
 
     def note_asked(self, session: str) -> bool:
         """Note that an agent is asked for lessons; False if another hook did so meanwhile."""
-        from loki_memory.ingest.asked_sessions import note_asked
+        from loki_memory.ingest.hook_notes import note_asked
 
         return note_asked(self._workspace, session)
 

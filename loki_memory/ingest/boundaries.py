@@ -12,13 +12,12 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from loki_memory.ingest.prompt_goal import states_goal
 from loki_memory.ingest.turns import CALL, END, PROMPT, RESULT, Turn
 
 _MUCH = 40  # calls on one goal, after which a commit is a boundary
 _EARLIER = "(asked before this transcript begins)"
 _MOST = 2000  # turns of an episode: it is held in memory
-_COMMITS = re.compile(r"\bgit\b[^|;&\n]*\bcommit\b")
+COMMITS = re.compile(r"\bgit\b[^|;&\n]*\bcommit\b")
 
 
 class Stretch(NamedTuple):
@@ -70,7 +69,7 @@ class _Running:
             self.calls += 1
             self.open.add(turn.call)
             self.committed = False
-            self.committing = turn.call if _COMMITS.search(turn.text) else self.committing
+            self.committing = turn.call if COMMITS.search(turn.text) else self.committing
         elif turn.kind == RESULT:
             self.open.discard(turn.call)
             if turn.call and turn.call == self.committing:
@@ -108,3 +107,44 @@ def stretches(turns: Iterable[Turn]) -> Iterator[Stretch]:
 
 def _continued(goal: str) -> str:
     return goal if goal.endswith(" (continued)") else f"{goal} (continued)"
+
+
+# -- prompts that state a goal, told from assent, orders without content, and commands of memory ---
+
+_ASSENT = re.compile(
+    r"(?:(?:yes|yeah|yep|yup|y|ok|okay|k|sure|right|correct|agreed|perfect|great|nice|good|cool|"
+    r"thanks|thank you|continue|go on|go ahead|go for it|proceed|carry on|keep going|do it|"
+    r"do that|do so|please|please do|sounds good|looks good|lgtm|next|resume|retry|try again|"
+    r"again|no|nope|\d+|[a-d]|both|all|let'?s do (?:it|that|this)|it|that|now)\b[\s.,!;:)-]*)+",
+    re.IGNORECASE,
+)
+_POLITE = (
+    r"(?:(?:please|now|yes|ok(?:ay)?|then|and|also|just|let'?s|can you|go ahead and|you can)\b"
+    r"[\s,]*)*"
+)
+_WHAT = (
+    r"(?:\s+(?:it|this|that|them|these|those|all|everything|(?:the |your |my )?changes?"
+    r"|(?:a |the )?pr|to (?:main|master|origin|remote)|again|too|please|now|up))*"
+)
+_STEP = (
+    r"(?:commit|push|merge|stage|rebase|pull"
+    rf"|(?:create|open|make|update) (?:a |the )?(?:draft )?(?:pr|pull request)){_WHAT}"
+)
+_ORDER = re.compile(
+    rf"{_POLITE}{_STEP}(?:[\s,&+]*(?:and|then|&)?\s*{_POLITE}{_STEP})*[\s.!]*", re.IGNORECASE
+)
+_OURS = re.compile(
+    r"/(?:loki|recall|remember|memory|compact|context|handoff|clear|resume|model)\b", re.IGNORECASE
+)
+_RESUMES = re.compile(
+    r"(?:continue|go on|resume|carry on|keep going|pick up)\b.{0,60}"
+    r"\b(?:left off|compact\w*|where|before|stopped|session)\b.{0,40}",
+    re.IGNORECASE,
+)
+
+
+def states_goal(text: str) -> bool:
+    """Check whether a prompt says what to do, not only that it shall be done."""
+    said = text.strip()
+    forms = (_ASSENT, _ORDER, _RESUMES)
+    return bool(said) and not _OURS.match(said) and not any(form.fullmatch(said) for form in forms)

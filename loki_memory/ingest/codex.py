@@ -20,30 +20,21 @@ from typing import Any, NamedTuple, Self
 import orjson
 
 from loki_memory.errors import InvalidRecord
-from loki_memory.ingest.seen_words import marks
+from loki_memory.ingest.tool_calls import answered, called, fields_of, is_failure, patched, text_of
 from loki_memory.ingest.turns import (
-    CALL,
     PROMPT,
-    RESULT,
     SAY,
     STOP,
+    Hunk,
     Turn,
     argument_text,
     first_hunks,
     instant_in,
-    is_ours,
     prompt_text,
     prose_text,
-    result_text,
     text_in,
 )
-from loki_memory.ingest.written import (
-    patch_prose,
-    patch_text_hunks,
-    patched_files,
-    published_prose,
-    unified_hunks,
-)
+from loki_memory.ingest.written import unified_hunks
 from loki_memory.models.ids import digest
 
 # Lines that tell nothing of the work itself.
@@ -55,11 +46,9 @@ _SILENT = {
     "token_usage_record",
     "inter_agent_communication",
 }
-_SHELLS = {"shell", "shell_command", "exec_command", "local_shell", "container.exec"}
 _POLLING = "write_stdin"  # asks a command that runs on what it has said since
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input", "local_shell_call": "action"}
 _RESULTS = {"function_call_output", "custom_tool_call_output"}
-_PATCH = "*** Begin Patch"
 _ADDED = re.compile(r"<(environment_context|user_instructions)>.*?(?:</\1>|\Z)", re.DOTALL)
 # What the harness puts before the output of a command, and again before that of a patch.
 _HEADER = re.compile(
@@ -99,13 +88,13 @@ class Codex:
     @classmethod
     def reading(cls, first: Mapping[str, Any]) -> Self | None:
         """The dialect of a file that begins with this value; None if it is no rollout."""
-        about = _fields(first, "payload")
-        session = _text(about, "id")
+        about = fields_of(first, "payload")
+        session = text_of(about, "id")
         if first.get("type") != "session_meta" or not session:
             return None
-        branch = _text(_fields(about, "git"), "branch")
+        branch = text_of(fields_of(about, "git"), "branch")
         has_items = about.get("history_mode") == "paginated"
-        return cls(session, _text(about, "cwd"), branch, has_items=has_items)
+        return cls(session, text_of(about, "cwd"), branch, has_items=has_items)
 
     def turns(self, value: Mapping[str, Any]) -> list[Turn] | None:
         kind = text_in(value, "type")
@@ -126,13 +115,13 @@ class Codex:
 
 
 def _event(base: Turn, event: Mapping[str, Any]) -> list[Turn] | None:
-    kind = _text(event, "type")
+    kind = text_of(event, "type")
     if kind == "turn_aborted":
         return [base._replace(kind=STOP, key=f"{base.session}:{base.at}:stop")]
     if kind == "user_message":
         return _prompt(base, event.get("message"))
     if kind == "item_completed":
-        return _item(base, _fields(event, "item"))
+        return _item(base, fields_of(event, "item"))
     return [] if kind else None
 
 
@@ -146,7 +135,7 @@ def _prompt(base: Turn, typed: Any) -> list[Turn] | None:
 
 
 def _item(base: Turn, item: Mapping[str, Any]) -> list[Turn] | None:
-    kind, call = _text(item, "type"), _text(item, "id")
+    kind, call = text_of(item, "type"), text_of(item, "id")
     if kind == "UserMessage":
         return _prompt(base, _joined(item.get("content")))
     if kind not in {"CommandExecution", "FileChange"}:
@@ -161,29 +150,28 @@ def _command(base: Turn, call: str, item: Mapping[str, Any]) -> list[Turn] | Non
     line, code = _line(item.get("command")), item.get("exit_code")
     if not line:
         return None
-    failed = _text(item, "status") in {"failed", "declined"} or _is_failure(code)
-    said = _text(item, "aggregated_output") or _text(item, "stdout") + _text(item, "stderr")
+    failed = text_of(item, "status") in {"failed", "declined"} or is_failure(code)
+    said = text_of(item, "aggregated_output") or text_of(item, "stdout") + text_of(item, "stderr")
     return [*_called(base, call, "shell", line), _result(base, call, _Ended(said, failed))]
 
 
 def _patch(base: Turn, call: str, item: Mapping[str, Any]) -> list[Turn] | None:
     """Files that were changed, or were to be."""
-    changes = _fields(item, "changes")
-    moved = (_text(_fields(changes, path), "move_path") for path in changes)
+    changes = fields_of(item, "changes")
+    moved = (text_of(fields_of(changes, path), "move_path") for path in changes)
     files = tuple(argument_text(path) for path in (*changes, *moved) if path)
     if not files:
         return None
-    failed = _text(item, "status") in {"failed", "declined"}
-    said = _text(item, "stderr") or _text(item, "stdout")
-    diffs = ((path, _text(_fields(changes, path), "unified_diff")) for path in changes)
+    failed = text_of(item, "status") in {"failed", "declined"}
+    said = text_of(item, "stderr") or text_of(item, "stdout")
+    diffs = ((path, text_of(fields_of(changes, path), "unified_diff")) for path in changes)
     hunks = first_hunks(found for path, diff in diffs for found in unified_hunks(path, diff))
-    result = _result(base, call, _Ended(said, failed))
-    return [_patched(base, call, files), result._replace(hunks=hunks)]
+    return [patched(base, call, files), _result(base, call, _Ended(said, failed), hunks)]
 
 
 def _response(base: Turn, item: Mapping[str, Any]) -> list[Turn] | None:
-    kind, call = _text(item, "type"), _text(item, "call_id")
-    if kind == "message" and _text(item, "role") == "assistant":
+    kind, call = text_of(item, "type"), text_of(item, "call_id")
+    if kind == "message" and text_of(item, "role") == "assistant":
         return _message(base, item)
     if kind not in _RESULTS and kind not in _CALLS:
         return [] if kind else None
@@ -201,13 +189,13 @@ def _response(base: Turn, item: Mapping[str, Any]) -> list[Turn] | None:
 def _message(base: Turn, item: Mapping[str, Any]) -> list[Turn]:
     """Prose of the agent; an event tells it once more and is not read."""
     said = prose_text(_joined(item.get("content")) or "")
-    key = _text(item, "id") or digest("say", base.session, base.at, said)
+    key = text_of(item, "id") or digest("say", base.session, base.at, said)
     return [base._replace(kind=SAY, key=key, text=said)] if said else []
 
 
 def _tool(item: Mapping[str, Any]) -> str:
     """The name of a tool; of another server's with the server before it, as other agents do."""
-    name, server = _text(item, "name"), _text(item, "namespace")
+    name, server = text_of(item, "name"), text_of(item, "namespace")
     if "name" not in item:
         return "local_shell"
     return f"{server.rstrip('_')}__{name}" if server.startswith("mcp__") and name else name
@@ -215,30 +203,12 @@ def _tool(item: Mapping[str, Any]) -> str:
 
 def _called(base: Turn, call: str, tool: str, text: str) -> list[Turn]:
     """A call, unless it asks memory itself."""
-    if _PATCH in text:
-        turn = _patched(base, call, tuple(map(argument_text, patched_files(text))))
-        return [turn._replace(hunks=patch_text_hunks(text), written=patch_prose(text))]
-    tool = "shell" if tool in _SHELLS else tool
-    if is_ours(tool, text):
-        return []
-    turn = base._replace(
-        kind=CALL, key=f"{call}:in", call=call, tool=tool, text=argument_text(text)
-    )
-    return [turn._replace(written=published_prose(text) if tool == "shell" else "")]
+    return called(base, call, tool, {"command": text})
 
 
-def _patched(base: Turn, call: str, files: tuple[str, ...]) -> Turn:
-    first = files[0] if files else ""
-    return base._replace(
-        kind=CALL, key=f"{call}:in", call=call, tool="apply_patch", text=first, files=files
-    )
-
-
-def _result(base: Turn, call: str, ended: _Ended) -> Turn:
-    key = f"{call}:so-far" if ended.running else f"{call}:out"
-    text = result_text(ended.text, failed=ended.failed)
-    turn = base._replace(kind=RESULT, key=key, call=call, text=text, failed=ended.failed)
-    return turn._replace(seen=marks(ended.text))
+def _result(base: Turn, call: str, ended: _Ended, hunks: tuple[Hunk, ...] = ()) -> Turn:
+    result = answered(base, call, ended.text, failed=ended.failed, hunks=hunks)
+    return result._replace(key=f"{call}:so-far") if ended.running else result
 
 
 def _given(raw: str | Mapping[str, Any]) -> str:
@@ -266,7 +236,9 @@ def _ended(output: Any) -> _Ended | None:
         text = _joined(output)
         return None if text is None else _unwrapped(text)
     ended = _unwrapped(_joined(told.get("output")) or _joined(told.get("content")) or "")
-    failed = _is_failure(_fields(told, "metadata").get("exit_code")) or told.get("success") is False
+    failed = (
+        is_failure(fields_of(told, "metadata").get("exit_code")) or told.get("success") is False
+    )
     return ended._replace(failed=ended.failed or failed)
 
 
@@ -282,17 +254,13 @@ def _unwrapped(text: str) -> _Ended:
     return _Ended(text, failed, running=header[3] is not None)
 
 
-def _is_failure(code: Any) -> bool:
-    return isinstance(code, int) and code != 0
-
-
 def _joined(content: Any) -> str | None:
     """A text, which may come in parts; None if it is none."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
         return None
-    return "\n".join(text for part in content if (text := _text(part, "text")))
+    return "\n".join(text for part in content if (text := text_of(part, "text")))
 
 
 def _decoded(raw: Any) -> Any:
@@ -300,15 +268,3 @@ def _decoded(raw: Any) -> Any:
         return orjson.loads(raw) if isinstance(raw, str) and raw.startswith("{") else raw
     except orjson.JSONDecodeError:
         return raw
-
-
-def _text(fields: Any, name: str) -> str:
-    """A field that holds a text, in which no character is cut in half; empty if it holds none."""
-    value = fields.get(name) if isinstance(fields, Mapping) else None
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
-
-
-def _fields(fields: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """A field that holds an object; an empty one if it holds none."""
-    value = fields.get(name)
-    return value if isinstance(value, Mapping) else {}

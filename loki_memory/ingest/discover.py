@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from loki_memory.files.layout import git_home
-from loki_memory.ingest.opencode_database import is_database, sessions
+from loki_memory.files.git_files import git_home
+from loki_memory.ingest.opencode import is_database, sessions
 from loki_memory.ingest.read_transcript import first_folder
 
 _ENDINGS = (".jsonl", ".jsonl.gz")

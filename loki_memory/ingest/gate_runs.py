@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from loki_memory.files import disk
 from loki_memory.files.lock import locked
 from loki_memory.files.redaction import clip
-from loki_memory.ingest.steps import CHECKS, Step, steps
+from loki_memory.ingest.steps import CHAIN, CHECKS, Step, steps
 from loki_memory.models.error_signature import complaint, head
 from loki_memory.models.prompt_injection import without_instructions
 from loki_memory.models.text import without_home
@@ -31,7 +31,6 @@ _FILE = "gates.json"
 _KEPT = 40  # commands of which the last run is known
 _COMMAND, _COMPLAINT = 80, 200  # characters
 _LOCK_SECONDS = 5.0
-_CHAIN = re.compile(r"&&|\|\||[;\n]")
 _OUTPUT = re.compile(r"\s(?:\d?>|&>|<)\S*|\|.*", re.DOTALL)
 _LAUNCHER = re.compile(
     r"^(?:\w+=\S*\s+|(?:npx|uvx|uv run|poetry run|pipenv run|pdm run|hatch run|bundle exec|time"
@@ -63,7 +62,7 @@ def gate_runs(done: Iterable[Step]) -> Iterator[GateRun]:
 
 def _runs(step: Step) -> Iterator[GateRun]:
     """The runs of one command line. Of a chain that failed, the gate that the error is about."""
-    parts = [part.strip() for part in _CHAIN.split(step.target) if CHECKS.search(part)]
+    parts = [part.strip() for part in CHAIN.split(step.target) if CHECKS.search(part)]
     if step.met_error:
         about = head(step.tool, step.target, step.answer)
         part = next((part for part in parts if head(step.tool, part) == about), parts[0])

@@ -24,8 +24,7 @@ from loki_memory.files import disk
 from loki_memory.files.codec import MAX_BYTES, decode
 from loki_memory.files.layout import ARCHIVE, PRIVATE, archived_path, kind_of
 from loki_memory.files.store import failures_named
-from loki_memory.files.traces import note_exports
-from loki_memory.files.zones import has_remote, project_key
+from loki_memory.files.zones import has_remote, note_exports, project_key
 from loki_memory.models import Belief, Memory
 
 if TYPE_CHECKING:

@@ -1,11 +1,20 @@
-"""Reading transcripts into the staging area, from where reading stopped last time."""
+"""Reading transcripts into the staging area, from where reading stopped last time.
+
+`end` counts what was read of a source: bytes of a file, rows of a session. A fingerprint of that
+part tells whether it is still the same; where it is not, somebody rewrote the source, and it is
+read again from its beginning.
+"""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, closing
+from functools import cached_property
+from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple, Protocol
 
 from loki_memory.errors import InvalidRecord
 from loki_memory.files.redaction import clip
@@ -13,12 +22,10 @@ from loki_memory.ingest.claude_code import ClaudeCode
 from loki_memory.ingest.codex import Codex
 from loki_memory.ingest.copilot import Copilot
 from loki_memory.ingest.gemini import Gemini, project_root
-from loki_memory.ingest.json_lines import Piece, Value
-from loki_memory.ingest.opencode import OpenCode
-from loki_memory.ingest.opencode_database import is_session, session_folder
+from loki_memory.ingest.json_lines import Piece, Value, opened, pieces
+from loki_memory.ingest.opencode import OpenCode, SessionRows, is_session, session_folder
 from loki_memory.ingest.qwen import Qwen
-from loki_memory.ingest.sources import Source, first_values, open_source
-from loki_memory.ingest.staging import Staging, Watermark, Watermarks
+from loki_memory.ingest.staging import Staging, Watermark, Watermarks, fingerprint
 from loki_memory.ingest.tool_calls import fields_of
 from loki_memory.ingest.turns import Dialect, Turn, checked, text_in
 
@@ -212,3 +219,63 @@ def _folder(value: Value) -> str:
     places = (value, fields_of(value, "payload"), fields_of(fields_of(value, "data"), "context"))
     found = (place.get("cwd") for place in places)
     return next((cwd for cwd in found if isinstance(cwd, str) and cwd), "")
+
+
+# -- sources: a file of JSON lines, or the rows of a client's database -----------------------------
+
+
+class Source(Protocol):
+    """A session that is opened for reading."""
+
+    def state(self) -> tuple[int, int]:
+        """Its size and when it was changed: while both stay, nothing in it is new."""
+
+    def pieces(self, start: int = 0, line: int = 0) -> Iterator[Piece]:
+        """The pieces after `start`; `line` pieces or lines stand before it."""
+
+    def fingerprint(self, end: int) -> str:
+        """A digest of what stands before `end`; empty if there is less than that."""
+
+    def close(self) -> None: ...
+
+
+class FileLines:
+    """The lines of a file, which may be compressed."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        status = os.stat(path)
+        self._state = (status.st_size, status.st_mtime_ns)
+
+    def state(self) -> tuple[int, int]:
+        return self._state
+
+    @cached_property
+    def _stream(self) -> IO[bytes]:
+        """The file, opened when it is read: most are known already."""
+        return opened(self._path)
+
+    def pieces(self, start: int = 0, line: int = 0) -> Iterator[Piece]:
+        if self._path.suffix == ".gz":  # one that is damaged cannot be wound back
+            self.close()
+            self.__dict__.pop("_stream", None)
+        return pieces(self._stream, start, line)
+
+    def fingerprint(self, end: int) -> str:
+        here = self._stream.tell()
+        found = fingerprint(self._stream, end)
+        self._stream.seek(here)
+        return found
+
+    def close(self) -> None:
+        if "_stream" in self.__dict__:
+            self._stream.close()
+
+
+def open_source(path: Path) -> AbstractContextManager[Source]:
+    """Open a transcript. Raises OSError."""
+    return closing(SessionRows(path) if is_session(path) else FileLines(path))
+
+
+def first_values(source: Source, most: int) -> Iterator[Value]:
+    return islice((value for piece in source.pieces() for value in piece.values), most)

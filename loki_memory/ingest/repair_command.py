@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from loki_memory.files.redaction import clip
-from loki_memory.ingest.steps import Step
+from loki_memory.ingest.steps import CHAIN, Step
 from loki_memory.models.error_noise import (
     INLINE,
     destroys,
@@ -53,7 +53,6 @@ _OPTION = re.compile(r"(?<![\w-])--?[a-z][\w-]*")
 _PART_OF_COMMAND = re.compile(r"--?[a-z][\w-]*|[A-Za-z][\w-]+")
 _NAMED_OPTION = re.compile(r"option [`'\"]?([a-z][\w-]+)")
 _HASH = re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b")
-_CHAIN = re.compile(r"&&|\|\||;|\n")
 _CONTINUED = re.compile(r"\\\n\s*")
 _OUTPUT = re.compile(r"\s+2?>&?1?\s|\s*\||\s2>&1")
 _SHORTENED = re.compile(r"(?:\s+2>&1|\s*\|\s*(?:head|tail|grep|cat|less|tee)\b[^|]*)+$")
@@ -150,7 +149,7 @@ def _met_by(failed: Step, error: str) -> str:
 
 
 def _parts(step: Step) -> list[str]:
-    parts = _CHAIN.split(_CONTINUED.sub(" ", step.target))
+    parts = CHAIN.split(_CONTINUED.sub(" ", step.target))
     return [part.strip() for part in parts if part.strip()]
 
 

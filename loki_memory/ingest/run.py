@@ -37,7 +37,7 @@ from loki_memory.ingest.episodes import episodes
 from loki_memory.ingest.hook_turns import told_turns
 from loki_memory.ingest.pause import why_off
 from loki_memory.ingest.read_transcript import DIALECTS, Read, RefusedLine, read
-from loki_memory.ingest.recorded_twin import is_recorded
+from loki_memory.ingest.record import is_recorded
 from loki_memory.ingest.seen_words import SeenWords
 from loki_memory.ingest.staging import Made, StagedSession, Staging, Watermarks
 from loki_memory.ingest.statements import statements

@@ -7,20 +7,25 @@ an answer if three marks that follow each other (eight or nine words in a row) s
 whole of a shorter sentence. Such sentences are taken out of what the agent said (`Turn.text`) and
 kept apart (`Turn.repeated`), as words of others.
 
-An answer that shows files of the repository is the project's own. Words that the user, the agent or
-such a file had first are theirs, whoever prints them afterwards.
+An answer that shows files of the repository is the project's own: that of a tool which reads or
+changes files, or of a shell command that only prints such files. A search is no such tool: nobody
+notes where it searched. Everything else is output of somebody else's program or the text of
+somebody else's file. Words that the user, the agent or such a file had first are theirs, whoever
+prints them afterwards.
 """
 
 from __future__ import annotations
 
+import posixpath
 import re
 from array import array
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
 from zlib import crc32
 
-from loki_memory.ingest.own_output import fetched_folders, is_own
 from loki_memory.ingest.sentences import sentences
+from loki_memory.ingest.steps import COMMANDS
 from loki_memory.ingest.turns import CALL, COMPACT, PROMPT, RESULT, SAY, Turn
 from loki_memory.models.error_signature import is_shell
 from loki_memory.models.text import visible
@@ -183,3 +188,105 @@ def _tell(hits: Sequence[bool]) -> bool:
     if any(map(all, zip(hits, hits[_STEP:], hits[2 * _STEP :], strict=False))):
         return True
     return (bool(hits) and all(hits[::_STEP])) or (len(hits) > 1 and all(hits[1::_STEP]))
+
+
+# -- answers that show the project's own files -----------------------------------------------------
+
+_FILE_TOOLS = frozenset(
+    {
+        *("Read", "read_file", "NotebookRead", "view"),
+        *("Edit", "MultiEdit", "Write", "NotebookEdit", "apply_patch", "edit", "write"),
+    }
+)
+# Folders that hold what others wrote, wherever they lie.
+_OTHERS = re.compile(
+    r"(?:^|/)(?:node_modules|bower_components|vendor|third[_-]party|site-packages|dist-packages"
+    r"|\.?venv|\.tox|\.nox|\.cargo|\.rustup|\.gradle|\.m2|\.npm|\.cache|\.bundle|\.pub-cache|gems"
+    r"|go/pkg|Pods|Carthage|deps|external|downloads?|te?mp)(?:/|$)",
+    re.IGNORECASE,
+)
+_CLONES = re.compile(r"\b(?:git|gh repo|hg|glab repo)\s(?:-\S+\s+)*clone\s+(.+)")
+_SUBSTITUTES = re.compile(r"\$\(|`|<\(|\bxargs\b|-exec\b")
+_PRINTS = frozenset(
+    re.findall(
+        r"\w+", "cat head tail sed awk grep egrep fgrep rg ag nl wc ls tree bat sort uniq cut jq"
+    )
+)
+_SAYS_NOTHING = frozenset({"cd", "pwd", "true", "echo", "clear", "mkdir", "chmod", "touch"})
+_OWN_GIT = re.compile(
+    r"git\s+(?:--no-pager\s+)?(?:status|ls-files|grep|blame|add|diff)\b"
+    r"(?:\s+(?:-\S+|HEAD\S*|[\"'].*?[\"']))*(?:\s+--(?:\s+\S+)*)?\s*$"
+)
+
+
+def fetched_folders(call: Turn) -> set[str]:
+    """The folders into which a command puts a repository of others."""
+    if not is_shell(call.tool) or "clone" not in call.text:
+        return set()
+    return {_whole(folder, call.cwd) for folder in map(_cloned_into, COMMANDS.split(call.text))} - {
+        _whole("", call.cwd)
+    }
+
+
+def _cloned_into(part: str) -> str:
+    """The folder of a clone: the last word, or what the address ends with."""
+    found = _CLONES.search(part)
+    words = [word.strip("\"'") for word in found[1].split() if word[0] != "-"] if found else []
+    return posixpath.basename(words[-1].rstrip("/")).removesuffix(".git") if words else ""
+
+
+def is_own(call: Turn, home: str, fetched: Collection[str] = ()) -> bool:
+    """Check whether the answer of a call shows files of the project that begins at `home`.
+
+    `fetched` are folders within it that hold what others wrote.
+    """
+    place = _Project(home, call.cwd or home, fetched)
+    if is_shell(call.tool):
+        return _prints_own(call.text, place)
+    if call.tool not in _FILE_TOOLS:
+        return False
+    return bool(call.files) and all(map(place.has, call.files))
+
+
+class _Project(NamedTuple):
+    """A project, and where in it a command runs."""
+
+    home: str
+    cwd: str
+    fetched: Collection[str]
+
+    def has(self, path: str) -> bool:
+        """Check whether a path lies in the project and not in a folder of others."""
+        plain = path.replace("\\", "/")
+        if plain.startswith("~") or "://" in plain or "$" in plain:
+            return False
+        root, whole = _whole("", self.home), _whole(plain, self.cwd)
+        is_inside = whole == root or whole.startswith(f"{root.rstrip('/')}/")
+        is_fetched = any(whole == place or whole.startswith(f"{place}/") for place in self.fetched)
+        return is_inside and not is_fetched and not _OTHERS.search(whole.removeprefix(root))
+
+
+def _whole(path: str, cwd: str) -> str:
+    return posixpath.normpath(posixpath.join(cwd.replace("\\", "/") or "/", path))
+
+
+def _prints_own(command: str, place: _Project) -> bool:
+    """Check whether all that a command line prints are files of the project."""
+    if _SUBSTITUTES.search(command):
+        return False
+    for part in filter(None, map(str.strip, COMMANDS.split(command))):
+        words = [word.strip("\"'") for word in part.split()]
+        if words[0] == "cd":
+            place = place._replace(cwd=_whole(words[-1], place.cwd))
+        if not _prints_file(part, words, place):
+            return False
+    return bool(command.strip())
+
+
+def _prints_file(part: str, words: Sequence[str], place: _Project) -> bool:
+    """Check whether one command prints nothing, or files of the project only."""
+    if words[0] == "git":
+        return place.has(place.cwd) and _OWN_GIT.match(part) is not None
+    if words[0] not in _PRINTS and words[0] not in _SAYS_NOTHING:
+        return False
+    return all(place.has(word) for word in (".", *words[1:]) if not word.startswith("-"))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 
+from loki_memory.ingest.steps import COMMANDS
 from loki_memory.ingest.turns import CALL, RESULT, Turn
 from loki_memory.models.error_signature import is_shell
 
@@ -58,7 +59,6 @@ _RUNS = re.compile(
     r"(?:node|python3?|ruby|perl|php|deno|bun)(?:\s.*)?\s-[ecp]\b"
     r"|(?:ssh|docker|podman|kubectl|docker-compose)\s.*\s(?:cat|head|tail|less|more|grep|sed|awk|base64)\s"
 )
-_COMMANDS = re.compile(r"&&|\|\||[;|\n]")
 _WRITES_INTO = re.compile(r">{1,2}\s*[\"']?[^\s\"']*$")
 
 
@@ -69,7 +69,7 @@ def is_sensitive(path: str) -> bool:
 
 def reads_sensitive(command: str) -> bool:
     """Check whether a command line prints or writes the content of a file of credentials."""
-    return any(map(_shows, _COMMANDS.split(command)))
+    return any(map(_shows, COMMANDS.split(command)))
 
 
 def _shows(command: str) -> bool:

@@ -13,8 +13,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from loki_memory.files.redaction import clip
-from loki_memory.ingest.boundaries import Stretch, stretches
-from loki_memory.ingest.prompt_goal import states_goal
+from loki_memory.ingest.boundaries import Stretch, states_goal, stretches
 from loki_memory.ingest.repair import repair
 from loki_memory.ingest.statement_types import DECISION
 from loki_memory.ingest.statements import statements

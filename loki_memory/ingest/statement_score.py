@@ -38,20 +38,11 @@ HEDGE = _words(
     r"|may be|may need|presumably|possibly"
 )
 _VOLATILE = re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{8,40}\b|\b\d\d:\d\d:\d\d\b")
-_PROPOSES = re.compile(
-    r"\W*(?:option|could|consider|should|pros|cons|alternatively)\b|\W*item \d", re.IGNORECASE
-)
-_CLIENT = re.compile(
-    r"string to replace|has not been read yet|modified since read|no changes to make"
-    r"|exceeds maximum allowed|\bTodoWrite\b|Co-Authored-By|Generated with"
-    r"|\bconversation\b|break never happened|out of context|\bcompact(?:ed|ion)\b|plan mode"
-    r"|/(?:Users|home)/\w|\ball (?:\w+ )?pass(?:es|ed|ing)?\b|[\w.+-]+@[\w-]+\.\w",
-    re.IGNORECASE,
-)
+_PERSONAL = re.compile(r"/(?:Users|home)/\w|[\w.+-]+@[\w-]+\.\w", re.IGNORECASE)
 _CODE_LINE = re.compile(
     r"\b\w+ ?= ?[\['\"{(]|^\s*(?:import|from [\w.]+ import|def|class|return|assert|raise) |[;{]\s*$"
 )
-_REFUSALS = (_CODE_LINE.search, _ANNOUNCES.search, HEDGE.search, _PLAN.match, _PROPOSES.match)
+_REFUSALS = (_CODE_LINE.search, _ANNOUNCES.search, HEDGE.search, _PLAN.match)
 
 
 def is_refused(sentence: str, source: str) -> bool:
@@ -59,7 +50,7 @@ def is_refused(sentence: str, source: str) -> bool:
     fewest = _FEWEST_OF_USER if source == USER else _FEWEST_WORDS
     if not fewest <= len(sentence.split()) <= _MOST_WORDS or sentence.endswith(":"):
         return True
-    if _CLIENT.search(sentence) or _VOLATILE.search(sentence):
+    if _PERSONAL.search(sentence) or _VOLATILE.search(sentence):
         return True
     if source == USER:
         return False
@@ -94,14 +85,6 @@ DEFECT = _words(
     r"|needs? (?:wrapping|fixing|updating|handling|checking)"
     r"|the (?:issue|problem|root cause) (?:is|was)"
 )
-NORM = _words(
-    r"must|should|needs? to|has to|have to|always|never|don't|do not|cannot|can't|avoid|instead of"
-    r"|rather than|only (?:works|if|when)|requires?|prefer|make sure|not supported"
-)
-CAUSE = _words(
-    r"because|since|due to|causes?|caused|the (?:issue|problem|root cause) (?:is|was)|turns out"
-    r"|which means|leads? to|otherwise|so that"
-)
 STATED = re.compile(  # a fragment has no verb at all
     rf"\b{_STATE_VERB}\b|\b(?:was|were|had|did)\b|\b[a-z]{{2,}}ed\b|(?:`|\b\w*[A-Z_]\w*(?:\(\))?)\s+[a-z]{{3,}}s\b"
 )
@@ -109,74 +92,24 @@ PAST = _words(
     r"was|were|had|did|fixed|added|removed|changed|updated|moved|renamed|replaced|created|failed"
     r"|broke|caused|made|used|found|introduced"
 )
-# Features that are there if their pattern is found in the sentence.
-_FOUND = {
-    "negative": NEGATIVE,
-    "norm": NORM,
-    "cause": CAUSE,
-    "condition": re.compile(
-        r"\b(?:when|if|unless|until|once|otherwise|so that)\b"
-        r"|\A\W*(?:when|if|after|before|without|since|for)\b",
-        re.IGNORECASE,
-    ),
-    "local": re.compile(
-        r"#\d+|\b[A-Z]{2,}-?\d+\b|\blines? \d+|:\d+\b"
-        r"|\b(?:Task|Story|Stories|Phase|Epic|Issue|Step) #?\d"
-        r"|\bPR\b|\breview\b|\bthread\b|\b\d+ tests?\b|\buser asked\b|\bcurrent work\b|\bhere's\b"
-        r"|\bthe following\b|\[\w+\]\["
-    ),
-    "status": _words(
-        r"pass(?:es|ed|ing)?|green|0 issues|clean|compiles|done|ready|pushed|as expected|completed?"
-        r"|deferred|pending|in progress|pre-existing|backlog"
-    ),
-    "merge": _words(
-        r"HEAD|incoming|parent branch|(?:your|our|this|both) branch(?:es)?|conflicts? in"
-        r"|HEAD's (?:side|version)"
-    ),
-    "path": re.compile(r"\b[\w.-]+/[\w./-]+|\b[\w-]+\.(?:[a-z]{1,4}|json|yaml|toml)\b"),
-    "person": _words(r"me|my|you|your"),
-    "deixis": re.compile(
-        r"\A\W*(?:this|that|it|these|those|here|both|all|same|they)\b"
-        r"|\b(?:now|today|so far|this (?:pr|test|file|session|commit|change))\b",
-        re.IGNORECASE,
-    ),
-    "row": re.compile(r" — .* — | \| |→.*→|\A\[|[✓✔]"),
-}
-# The same for the beginning of the sentence.
-_BEGINS = {
-    "test": _start(r"test\w*|this test|verify|create|setup|run|expected|step"),
-    "action": re.compile(
-        r"(?:\W*`[^`]+`\s*[—:-]+\s*)?\W*(?:added|updated|removed|fixed|replaced|renamed|kept|ran"
-        r"|committed|created|changed|moved|implemented|refactored|extracted|change|add|update|remove"
-        r"|replace|move|rename|(?:option|step|bug) \d)\b",
-        re.IGNORECASE,
-    ),
-}
+_LOCAL = re.compile(
+    r"#\d+|\b[A-Z]{2,}-?\d+\b|\blines? \d+|:\d+\b"
+    r"|\b(?:Task|Story|Stories|Phase|Epic|Issue|Step) #?\d"
+    r"|\bPR\b|\breview\b|\bthread\b|\b\d+ tests?\b|\buser asked\b|\bcurrent work\b|\bhere's\b"
+    r"|\bthe following\b|\[\w+\]\["
+)
 WEIGHTS = {
     "bias": -2.51,
     "words": 0.75,
     "names": 0.85,
     "written": 0.25,
     "compact": 0.14,
-    "user": -0.32,
     "restated": 0.49,
     "present": 0.35,
     "past": 0.29,
     "name_first": 0.16,
-    "question": -0.4,
     "negative": 0.34,
-    "norm": 0.11,
-    "cause": 0.14,
-    "condition": 0.15,
     "local": -0.23,
-    "status": -0.16,
-    "merge": -0.22,
-    "path": -0.17,
-    "person": -0.32,
-    "deixis": -0.25,
-    "row": -0.06,
-    "test": -0.03,
-    "action": -0.05,
 }
 
 
@@ -190,14 +123,12 @@ def features(sentence: str, source: str, restated: int = 0) -> dict[str, float]:
         "names": min(4, len(set(CODE_NAME.findall(sentence)))) / 2,
         "written": float(source == WRITTEN),
         "compact": float(source == COMPACT),
-        "user": float(source == USER),
         "restated": min(4, restated) / 2,
         "present": float(is_present),
         "past": float(not is_present and PAST.search(sentence) is not None),
         "name_first": float(CODE_NAME.search(first) is not None),
-        "question": float(sentence.endswith("?")),
-        **{name: float(found.search(sentence) is not None) for name, found in _FOUND.items()},
-        **{name: float(found.match(sentence) is not None) for name, found in _BEGINS.items()},
+        "negative": float(NEGATIVE.search(sentence) is not None),
+        "local": float(_LOCAL.search(sentence) is not None),
     }
 
 

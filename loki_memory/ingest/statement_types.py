@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from loki_memory.ingest.statement_score import CAUSE, CODE_NAME, NEGATIVE, NORM, STATED, USER
+from loki_memory.ingest.statement_score import CODE_NAME, NEGATIVE, STATED, USER
 from loki_memory.models.lesson_text import asks
 from loki_memory.models.text import holds_everywhere
 
@@ -18,18 +18,13 @@ RELATIONSHIP, ENTITY, FACT = "relationship", "entity", "fact"
 
 _FEW_WORDS, _MANY_WORDS = 4, 45  # of what a user states; more is pasted
 _DECIDED_WORDS = 6
-_LEAST_DECISION, _LEAST_RELATION = 0.25, 0.35
+_LEAST_RELATION = 0.35
 _FEW_NAMES = 3
 
 _NOT_STATED = re.compile(
     r"\?\s*$|\bi'?d like to\b|\blet'?s (?:see|look|do it|try|check|fix|start|go|continue|discuss)\b"
     r"|\bfor now\b|https?://|^\W*(?:@|/|<)|\b(?:can|could|would) you\b"
     r"|^\W*(?:i think|what|why|how|i have|i(?:'m| am| was) \w+ing)\b",
-    re.IGNORECASE,
-)
-_BEFORE_RULE = re.compile(r"\s+[\u2013\u2014-]+\s+|[;:]\s+|,\s+(?:so\s+)?(?=let'?s\b|please\b)")
-_CONDITION = re.compile(
-    r"\A\W*(?:until|once|while|where|after|before|for|in|on)\b|\b(?:if|when(?:ever)?|unless)\b",
     re.IGNORECASE,
 )
 _PREFERS = re.compile(
@@ -46,10 +41,6 @@ _ORDERS_ONCE = re.compile(  # a piece of work that is done once, wherever it has
     r"\A\W*(?:(?:ok(?:ay)?|and|then|now|also|just|please|let'?s)[, ]+)*(?:add|apply|change|commit"
     r"|convert|copy|delete|drop|extract|fix|implement|make (?!sure)|merge|migrate|move|push|rebase"
     r"|refactor|remove|rename|replace|revert|split|update)\b",
-    re.IGNORECASE,
-)
-_LASTING = re.compile(
-    r"\b(?:always|never|from now on|whenever|in future|going forward|every time|each time)\b",
     re.IGNORECASE,
 )
 _DECIDES = re.compile(
@@ -126,13 +117,12 @@ def statement_type(text: str, source: str, score: float, tools: frozenset[str]) 
     """The type of a statement; empty for words of a user that state nothing."""
     if source == USER:
         return _of_user(text)
-    is_norm = _DEMANDS.search(text) and NORM.search(text)
-    is_trouble = CAUSE.search(text) or NEGATIVE.search(text)
+    is_norm = _DEMANDS.search(text) is not None
     first = _NAME_FIRST.match(text)
     types = (
-        (DECISION, score >= _LEAST_DECISION and _DECIDED.search(text)),
+        (DECISION, _DECIDED.search(text)),
         (CONVENTION, is_norm and len(set(CODE_NAME.findall(text))) <= _FEW_NAMES),
-        (GOTCHA, is_trouble and _is_tool_subject(text, tools)),
+        (GOTCHA, NEGATIVE.search(text) and _is_tool_subject(text, tools)),
         (RELATIONSHIP, score >= _LEAST_RELATION and _RELATES.search(text)),
         (ENTITY, first and _IS_A.match(text, first.end())),
         (FACT, STATED.search(text)),
@@ -156,30 +146,11 @@ def is_about_tool(text: str, tools: frozenset[str]) -> bool:
     return not words.isdisjoint(tools)
 
 
-def rule_clause(text: str) -> str:
-    """The words of a user from the clause on that states a rule.
-
-    What comes before it tells why it is said now. A condition stays.
-
-    >>> rule_clause("Feedback came in - let's always use tabs, please")
-    "let's always use tabs, please"
-    >>> rule_clause("When you commit, please use my key")
-    'When you commit, please use my key'
-    """
-    for boundary in _BEFORE_RULE.finditer(text):
-        before, rule = text[: boundary.start()], text[boundary.end() :]
-        is_rule = _PREFERS.match(rule) and len(rule.split()) >= _FEW_WORDS
-        if is_rule and not (_PREFERS.search(before) or _CONDITION.search(before)):
-            return rule
-    return text
-
-
 def _of_user(text: str) -> str:
     count = len(text.split())
     if _NOT_STATED.search(text) or not _FEW_WORDS <= count <= _MANY_WORDS:
         return ""
     is_everywhere = holds_everywhere(text) and count >= _DECIDED_WORDS and asks(text)
-    is_once = _ORDERS_ONCE.match(text) and not _LASTING.search(text)
-    if not is_once and (_PREFERS.search(text) or is_everywhere):
+    if not _ORDERS_ONCE.match(text) and (_PREFERS.search(text) or is_everywhere):
         return PREFERENCE
     return DECISION if _DECIDES.search(text) and count >= _DECIDED_WORDS else ""

@@ -20,8 +20,6 @@ from loki_memory.ingest.sentences import sentences
 from loki_memory.ingest.statement_score import (
     CODE_NAME,
     DEFECT,
-    PAST,
-    PRESENT,
     USER,
     is_refused,
     score,
@@ -31,7 +29,6 @@ from loki_memory.ingest.statement_types import (
     OUTSIDE,
     PREFERENCE,
     is_about_tool,
-    rule_clause,
     statement_type,
 )
 from loki_memory.models.lesson_text import asks, asks_to_mend
@@ -46,7 +43,6 @@ _FORBIDS = re.compile(r"\b(?:must|always|never|do not|don't|should not)\b", re.I
 _STATED_BY_USER = 0.5  # the score of a preference or decision in the user's own words
 _MOST_SENTENCES = 20_000  # of a session: more are those of a log that somebody pasted
 _LEAST_CONTENT = 3  # words
-_ALWAYS_WORDS = 5  # of what is left where a sentence is cut
 _SHORT_CHOICE = 6  # words; a longer one is judged like any sentence
 _SHARED, _SHARE = 4, 0.55  # words of content that make two sentences say nearly the same
 _CONTAINED = 0.8  # of the words of a sentence: the other repeats it
@@ -181,9 +177,6 @@ def _statement(
         worth = max(worth, _STATED_BY_USER)
     if not type_ or worth < STORED or len(text) > LONGEST:
         return None
-    if type_ == PREFERENCE:
-        clause = rule_clause(text)
-        text = f"{clause[:1].upper()}{clause[1:]}"
     said = (utterance.key, text, type_, source, round(worth, 3))
     return FoundStatement(*said, sentence.at, utterance.is_external, utterance.is_task)
 
@@ -282,37 +275,12 @@ _TAG = re.compile(
     r"|\s*\((?:issue|bug|task|fix) #?\d+\)",
     re.IGNORECASE,
 )
-_ONCE = re.compile(  # what came of it that once, after what is always so
-    r"(?<=[\w`)]), (?:so|which|and (?:so|that|this)) (?:[^,]+ )?(?:was|were|had|did|caused|made|led"
-    r"|broke|failed|meant)\b[^.]*(?=\.?$)"
-)
 _PLACE = re.compile(
     "\\s*\\((?:at )?lines? \\d+(?:[-\u2013]\\d+)?\\)"
     r"|\s+at line \d+|(?<=\bline) \(\d+\)|(?<=\.\w\w):\d+(?::\d+)?\b"
 )
 _EMPHASIS = re.compile(r"\*\*|(?<!\w)__|__(?!\w)")
-_LEAD_IN = re.compile(  # words that only say that something follows
-    r"^(?:(?:the (?:issue|problem|catch|key point|root cause) (?:here )?(?:is|was) that"
-    r"|(?:it )?turns out(?: that)?|note that|keep in mind that|be aware that)\s+)+(?=\S+ \S)",
-    re.IGNORECASE,
-)
-_REASONED = re.compile(  # a comment at the place that does so, which holds for the next one too
-    r"^uses (?=.*\b(?:instead of|rather than)\b.*\b(?:because|since|to avoid)\b)",
-    re.IGNORECASE,
-)
 _LEADING = re.compile("^[\\s\u2013\u2014:;,.)\\]>*-]+")
-
-
-def _always(text: str) -> str:
-    """The part of a sentence that always holds, without what came of it once.
-
-    >>> _always("The loader never reads `.env`, so the tokens were missing in the tests.")
-    'The loader never reads `.env`.'
-    """
-    found = _ONCE.search(text)
-    rest = text[: found.start()] if found else ""
-    is_enough = PRESENT.search(rest) and len(rest.split()) >= _ALWAYS_WORDS
-    return f"{rest}." if found and is_enough and not PAST.search(rest) else text
 
 
 def tidy(sentence: str) -> str:
@@ -324,7 +292,5 @@ def tidy(sentence: str) -> str:
     text = _TAG.sub("", _EMPHASIS.sub("", sentence.replace("\\`", "`")))
     text = _FIXED_IN.sub("", text)
     text = _LEADING.sub("", _INTERJECTION.sub("", _LEADING.sub("", text), count=1))
-    text = _PLACE.sub("", _LEAD_IN.sub("", text)).strip()
-    text = _always(text)
-    text = _REASONED.sub("Use ", text)
+    text = _PLACE.sub("", text).strip()
     return text[:1].upper() + text[1:]

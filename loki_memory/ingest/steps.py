@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from loki_memory.files.redaction import clip
@@ -11,7 +12,8 @@ from loki_memory.ingest.turns import CALL, RESULT, SAY, Hunk, Turn
 from loki_memory.models.error_signature import complaint, head, is_shell
 
 _WORDS, _LABEL = 3, 40  # words and characters that tell a command from others
-_CHAIN = re.compile(r"&&|\|\||[;\n]")
+CHAIN = re.compile(r"&&|\|\||[;\n]")
+COMMANDS = re.compile(r"&&|\|\||[;|\n]")  # of a chain or a pipe
 # Commands that judge the work: tests, linters, type checks and builds.
 CHECKS = re.compile(
     r"\b(?:pytest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|unittest|playwright|"
@@ -46,14 +48,14 @@ class Step(NamedTuple):
         """The tool; of a shell's command line, how the command that the head names was begun."""
         if not self.is_shell:
             return self.tool
-        parts = (part for part in _CHAIN.split(self.target) if head(self.tool, part) == self.head)
+        parts = (part for part in CHAIN.split(self.target) if head(self.tool, part) == self.head)
         words = next(parts, self.target).split("|")[0].split()
         return clip(" ".join(words[:_WORDS]), _LABEL)
 
     @property
     def heads(self) -> list[str]:
         """The heads of all commands of a chain."""
-        parts = _CHAIN.split(self.target) if self.is_shell else [self.target]
+        parts = CHAIN.split(self.target) if self.is_shell else [self.target]
         return [found for part in parts if (found := head(self.tool, part))]
 
     @property
@@ -88,3 +90,86 @@ def steps(turns: Iterable[Turn]) -> list[Step]:
         elif turn.kind == SAY and last:
             found[last] = found[last]._replace(said=(*found[last].said, turn.text))
     return list(found.values())
+
+
+# -- files that steps read and changed, as paths within the project --------------------------------
+
+_READERS = frozenset({"Read", "read_file", "NotebookRead", "view"})
+# A worktree holds the project once more; it may lie below it, and its name may have slashes.
+_WORKTREE = re.compile(r"(?:.*/)?\.?worktrees/[^/]+/?")
+_WRITES = re.compile(
+    r"(?:git\s+)?(?:mv|rm)\s|git\s+add\s|(?:cp|touch|tee)\s|sed\s+(?:-\w+\s+)*-i|\S+fmt\s.*-w"
+)
+_INTO = re.compile(r"(?<![0-9&>])>{1,2}\s*([^\s&|;<>]+)")
+_PATH = re.compile(r"[\w@./+-]*[\w@+-]\.[A-Za-z]\w{0,9}")  # a name with an ending
+_QUOTES = "'\""
+
+
+class TouchedFiles(NamedTuple):
+    """Paths within the project, each once, in the order in which they came."""
+
+    read: list[str]
+    changed: list[str]
+
+    def all(self) -> list[str]:
+        return list(dict.fromkeys([*self.read, *self.changed]))
+
+
+def touched(steps: Sequence[Step], home: str) -> TouchedFiles:
+    """Return what the steps that worked read and changed; `home` is where the session began."""
+    read: dict[str, None] = {}
+    changed: dict[str, None] = {}
+    roots = _roots(steps, home)
+    for step in steps:
+        if step.worked:
+            names = _written(step.target) if step.is_shell else step.files
+            paths = filter(None, (_inside(name, step.cwd or home, roots) for name in names))
+            (read if step.tool in _READERS else changed).update(dict.fromkeys(paths))
+    return TouchedFiles(list(read), list(changed))
+
+
+def localised(steps: Sequence[Step], home: str) -> list[Step]:
+    """Steps on files of the project, named as everybody who works on it names them."""
+    roots = _roots(steps, home)
+    return [
+        step._replace(target=_inside(step.target, step.cwd or home, roots) or step.target)
+        if step.target in step.files
+        else step
+        for step in steps
+    ]
+
+
+def _roots(steps: Iterable[Step], home: str) -> list[str]:
+    """Folders that hold the project, the innermost first: where the session began, worktrees."""
+    folders = {_plain(step.cwd) for step in steps if _WORKTREE.match(_plain(step.cwd))}
+    outer = {
+        folder for folder in folders if not any(folder.startswith(f"{other}/") for other in folders)
+    }
+    return sorted({_plain(home), *outer} - {""}, key=lambda folder: (-len(folder), folder))
+
+
+def _plain(folder: str) -> str:
+    return folder.replace("\\", "/").rstrip("/")
+
+
+def _written(command: str) -> Iterator[str]:
+    """Names of files that a command line writes, moves, removes, or gives to git."""
+    for entry in COMMANDS.split(command):
+        if _WRITES.match(entry.strip()):
+            words = (word.strip(_QUOTES) for word in entry.split()[1:])
+            yield from (word for word in words if _PATH.fullmatch(word))
+        yield from (name.strip(_QUOTES) for name in _INTO.findall(entry) if _PATH.fullmatch(name))
+
+
+def _inside(name: str, cwd: str, roots: Sequence[str]) -> str:
+    """A path relative to the project; empty if it lies elsewhere.
+
+    A transcript may tell its folders relative to one that it does not name, and files likewise.
+    """
+    plain = posixpath.normpath(name.replace("\\", "/"))
+    whole = posixpath.normpath(posixpath.join(_plain(cwd), plain))
+    for root in map(posixpath.normpath, roots):
+        found = next((path for path in (plain, whole) if path.startswith(f"{root}/")), "")
+        if found:
+            return _WORKTREE.sub("", found.removeprefix(f"{root}/"))
+    return ""

@@ -20,6 +20,7 @@ from loki_memory.ingest.turns import (
     first_hunks,
     is_ours,
     result_text,
+    writable,
 )
 from loki_memory.ingest.written import (
     given_hunks,
@@ -35,6 +36,10 @@ _TOOLS = {
     "bash": SHELL,
     "powershell": SHELL,
     "run_shell_command": SHELL,
+    "shell_command": SHELL,
+    "exec_command": SHELL,
+    "local_shell": SHELL,
+    "container.exec": SHELL,
     "read": "Read",
     "read_file": "Read",
     "view": "Read",
@@ -77,7 +82,8 @@ def called(base: Turn, call: str, tool: str, given: Any) -> list[Turn]:
     tool, fields = _TOOLS.get(tool, tool), _arguments(given)
     patch = next((v for v in (given, *fields.values()) if isinstance(v, str) and _PATCH in v), "")
     if patch:
-        return [_patched(base, call, patch)]
+        turn = patched(base, call, tuple(map(argument_text, patched_files(patch))))
+        return [turn._replace(written=patch_prose(patch), hunks=patch_text_hunks(patch))]
     if tool in _ON_FILES and "file_path" not in fields and "path" in fields:
         fields = {**fields, "file_path": fields["path"]}
     target = next((v for n in _TARGETS if isinstance(v := fields.get(n), str) and v), "")
@@ -90,12 +96,10 @@ def called(base: Turn, call: str, tool: str, given: Any) -> list[Turn]:
     return [turn._replace(text=argument_text(target), written=written, hunks=hunks)]
 
 
-def _patched(base: Turn, call: str, patch: str) -> Turn:
+def patched(base: Turn, call: str, files: tuple[str, ...]) -> Turn:
     """The turn of a patch in the form that GPT models write, whichever client carries it out."""
-    files = tuple(map(argument_text, patched_files(patch)))
     turn = base._replace(kind=CALL, key=f"{call}:in", call=call, tool="apply_patch", files=files)
-    text = files[0] if files else ""
-    return turn._replace(text=text, written=patch_prose(patch), hunks=patch_text_hunks(patch))
+    return turn._replace(text=files[0] if files else "")
 
 
 def answered(
@@ -130,7 +134,7 @@ def _arguments(given: Any) -> dict[str, Any]:
 def text_of(fields: Any, name: str) -> str:
     """A field that holds text; empty if it holds none."""
     value = fields.get(name) if isinstance(fields, Mapping) else None
-    return value if isinstance(value, str) else ""
+    return writable(value) if isinstance(value, str) else ""
 
 
 def fields_of(fields: Any, name: str) -> Mapping[str, Any]:

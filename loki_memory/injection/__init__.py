@@ -29,32 +29,32 @@ class Injector:
     ) -> str:
         """A few lines at the start of a session, and whose review a branch waits for."""
         from loki_memory.injection.brief import brief
-        from loki_memory.injection.trust_notice import branch_line
+        from loki_memory.injection.session_state import branch_line
 
         told = brief(self._workspace, goal, handoffs, session, surface, files)
         return f"{told}\n{branch_line(self._workspace)}".strip("\n")
 
     def last_goal(self, agent: str) -> str:
         """The goal for which memory was rendered last."""
-        from loki_memory.injection.goal import last_goal
+        from loki_memory.injection.session_state import last_goal
 
         return last_goal(self._workspace, agent)
 
     def clone_line(self) -> str:
         """The line about memory that came with a clone which its user does not trust yet."""
-        from loki_memory.injection.trust_notice import clone_line
+        from loki_memory.injection.session_state import clone_line
 
         return clone_line(self._workspace)
 
     def reminder(self, prompt: str, session: str, surface: str) -> str:
         """Lines that are relevant to a prompt."""
-        from loki_memory.injection.prompt_hints import reminder
+        from loki_memory.injection.before_prompt import reminder
 
         return reminder(self._workspace, prompt, session, surface)
 
     def lesson(self, error: str, tool: str, target: str, session: str, surface: str) -> str:
         """The remedy of the same error before, by the tool that met it and its target."""
-        from loki_memory.injection.prompt_hints import lesson
+        from loki_memory.injection.at_error import lesson
 
         return lesson(self._workspace, error, tool, target, session, surface)
 
@@ -83,18 +83,18 @@ class Injector:
 
     def is_look_due(self) -> bool:
         """Check if memory changed since it was verified last."""
-        from loki_memory.injection.findings import is_look_due
+        from loki_memory.injection.session_state import is_look_due
 
         return is_look_due(self._workspace)
 
     def look(self) -> None:
         """Verify memory that is new, and keep the findings for the next session."""
-        from loki_memory.injection.findings import look
+        from loki_memory.injection.session_state import look
 
         look(self._workspace)
 
     def take_findings(self) -> str:
         """The findings of the last `look`, once."""
-        from loki_memory.injection.findings import take_findings
+        from loki_memory.injection.session_state import take_findings
 
         return take_findings(self._workspace)

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from loki_memory.index import gate
-from loki_memory.injection.exchange import advice, applies
-from loki_memory.injection.gate import Gate, is_silent, told_before
+from loki_memory.injection.gate import Gate, as_hit, is_silent, told_before
 from loki_memory.injection.line import record_of
 from loki_memory.injection.told import note_told, told_lines
 from loki_memory.models.error_signature import head
@@ -25,6 +24,7 @@ from loki_memory.recall.result import Recollection
 
 if TYPE_CHECKING:
     from loki_memory.homes import OpenWorkspace
+
 
 _LINES = 2
 _RULES = 2  # of a linter that a session is told of, by whichever door
@@ -93,10 +93,10 @@ def _of_command(
             room -= lesson.id in rules
             if lesson.id not in rules or room >= 0:
                 given |= {advised} - {""}
-                yield _recollection("anti-pattern", lesson)
+                yield as_hit("anti-pattern", lesson)
     if "git commit" in heads:
         for lesson in gate.routine(workspace.index):
-            yield _recollection("fact", lesson)
+            yield as_hit("fact", lesson)
 
 
 def _is_due(lesson: gate.ToldLesson, advised: str, command: str) -> bool:
@@ -113,7 +113,7 @@ def _of_file(workspace: OpenWorkspace, path: str) -> Iterator[Recollection]:
     is_known = len(name) >= _SHORT and not _ANYWHERE.match(name)
     for kind, lesson in gate.file_lessons(workspace.index, path, name if is_known else ""):
         if not _means_another(lesson.title, path):
-            yield _recollection(kind, lesson)
+            yield as_hit(kind, lesson)
 
 
 def _means_another(text: str, path: str) -> bool:
@@ -131,5 +131,31 @@ def _means_another(text: str, path: str) -> bool:
     )
 
 
-def _recollection(kind: str, lesson: gate.ToldLesson) -> Recollection:
-    return Recollection(lesson.id, kind, lesson.title, evidence=lesson.evidence)
+# -- advice to use one program in place of another -------------------------------------------------
+
+# `ingest` words it: "Use `python3` instead of `python`." Such a lesson helps whatever error the
+# wrong program meets next, and only where a command runs the wrong program.
+
+_EXCHANGE = re.compile(r"Use `([^`]+)` instead of `([^`]+)`")
+
+
+def advice(record: Mapping[str, Any]) -> str:
+    """The advice that a warning gives to use another program; empty if it gives none."""
+    found = _EXCHANGE.match(str(record.get("prevention") or ""))
+    return found[0] if found else ""
+
+
+def applies(advised: str, command: str) -> bool:
+    """Check if a command runs the program that the advice is against.
+
+    >>> applies("Use `python3` instead of `python`", "cd x && python a.py")
+    True
+    >>> applies("Use `python3` instead of `python`", "python3 a.py")
+    False
+    """
+    found = _EXCHANGE.match(advised)
+    return found is not None and _runs(command, found[2]) and not _runs(command, found[1])
+
+
+def _runs(command: str, program: str) -> bool:
+    return re.search(rf"(?<![\w./-]){re.escape(program)}(?![\w./-])", command) is not None

@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.index import gate
 from loki_memory.injection.context import warnings
-from loki_memory.injection.gate import Gate, is_silent, linter_rule
+from loki_memory.injection.gate import Gate, as_hit, is_silent, linter_rule
 from loki_memory.injection.line import BulletLine, bullet, gist, tellable
 from loki_memory.injection.nearest import SessionGoal, general, nearest, noted
-from loki_memory.injection.repetition import fullest, repeats
-from loki_memory.injection.told import ToldLine, note_told, told_lines
+from loki_memory.injection.told import ToldLine, fullest, note_told, repeats, told_lines
 from loki_memory.models.text import tokens
 from loki_memory.recall.result import Recollection
 
@@ -108,14 +107,7 @@ def _fitting(lines: Iterable[ToldLine]) -> Iterator[ToldLine]:
 def _rules(workspace: OpenWorkspace) -> Iterator[Recollection]:
     """The routine, and what people asked for."""
     for home in workspace.homes:
-        yield from _recollections("fact", gate.standing(home.index, _RULES))
-
-
-def _recollections(kind: str, lessons: Iterable[gate.ToldLesson]) -> Iterator[Recollection]:
-    for lesson in lessons:
-        yield Recollection(
-            lesson.id, kind, lesson.title, evidence=lesson.evidence, status=lesson.status
-        )
+        yield from (as_hit("fact", rule) for rule in gate.standing(home.index, _RULES))
 
 
 def _failing(workspace: OpenWorkspace, passes: Gate) -> Iterator[ToldLine]:

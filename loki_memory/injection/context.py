@@ -8,15 +8,20 @@ cache holds while memory does not change.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import chain
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
+from itertools import chain, islice
+from math import exp2
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.errors import InvalidRecord
-from loki_memory.injection.gate import Gate, is_silent
-from loki_memory.injection.line import InjectedLine, bullet, injected_line, line, line_of_hit
-from loki_memory.injection.mistakes import mistakes
-from loki_memory.injection.trust_notice import clone_line
+from loki_memory.index import gate as index_gate
+from loki_memory.injection.gate import Gate, Withheld, is_silent
+from loki_memory.injection.line import InjectedLine, bullet, injected_line, line
+from loki_memory.injection.session_state import clone_line
+from loki_memory.models.error_signature import signature
 from loki_memory.models.fence import fenced
 from loki_memory.models.text import tokens
 from loki_memory.recall.recall import RecallOptions, note_shown, recall
@@ -38,6 +43,13 @@ _HEADINGS = {
     "episodes": "What happened before",
 }
 _PARAGRAPH = "\n\n"
+
+_HALF_LIFE = 30  # days; of the decayed counters in the study the best predictor of reuse
+_FIRST = 5  # of the most frequent mistakes, before others near the goal
+_NEARNESS = 3  # the nearest counts as if 1 + this many times as many sessions had met it
+_OF_COMMAND = 2  # lines about one command
+_RUNNING = re.compile(r"\s*\(running ([^()]*)\)$")
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 class TaskContext(NamedTuple):
@@ -161,12 +173,50 @@ def found_for(
         if name == "avoid_these":
             groups[name] = warnings(workspace, chosen, gate, unasked=unasked)
         else:
-            lines = (
-                (hit, injected_line(workspace, hit, gate.held.record(workspace, hit.id)))
-                for hit in chosen
-            )
-            groups[name] = with_text(lines)
+            groups[name] = injected(workspace, chosen, gate.held)
     return groups, hits.task, hits.filtered
+
+
+def injected(
+    workspace: OpenWorkspace, hits: Iterable[Recollection], held: Withheld
+) -> list[tuple[Recollection, InjectedLine]]:
+    """The lines of memories, with the words that may be told; without those that have none."""
+    return list(_injected(workspace, hits, held))
+
+
+def _injected(
+    workspace: OpenWorkspace, hits: Iterable[Recollection], held: Withheld
+) -> Iterator[tuple[Recollection, InjectedLine]]:
+    for hit in hits:
+        line = injected_line(workspace, hit, held.record(workspace, hit.id))
+        if line.text:
+            yield hit, line
+
+
+# -- mistakes to avoid -----------------------------------------------------------------------------
+
+# Warnings that most sessions met come first, where a session counts less with its age, and one near
+# the goal counts as if it had been met more often. A command has few lines, and complaints that
+# differ only in the names they mention have one.
+
+
+class Mistake(NamedTuple):
+    """A warning, and the sessions that met it."""
+
+    hit: Recollection
+    met: Mapping[str, str]  # session -> its last day; empty if it was only stated
+
+    @property
+    def command(self) -> str:
+        """The command or tool; empty if the warning names none."""
+        found = _RUNNING.search(self.hit.title)
+        return found[1] if found else ""
+
+    def complaint(self) -> str:
+        """What fails, without the names in it."""
+        text = _RUNNING.sub("", self.hit.title)
+        known = signature(text)
+        return known.broad if known else text
 
 
 def warnings(
@@ -176,18 +226,81 @@ def warnings(
     *,
     unasked: bool = False,
 ) -> list[tuple[Recollection, InjectedLine]]:
-    """Earlier mistakes: those near the goal, and the most frequent ones."""
-    found = mistakes(workspace, hits, WARNINGS, gate.held, unasked=unasked)
-    if unasked:
-        found = [(hit, text) for hit, text in found if gate.admits(hit)]
-    return with_text((hit, line_of_hit(hit, text)) for hit, text in found)
+    """Earlier mistakes, best first: the most frequent ones, and those near the goal."""
+    known = {mistake.hit.id: mistake for mistake in _mistakes(workspace, gate.held, unasked)}
+    for hit in hits:
+        met = known[hit.id] if hit.id in known else Mistake(hit, {})
+        known[hit.id] = Mistake(hit._replace(evidence=max(hit.evidence, met.hit.evidence)), met.met)
+    ordered = in_order(known.values(), [hit.id for hit in hits])
+    near = [known[hit.id] for hit in hits]
+    every = {m.hit.id: m for m in [*ordered[:_FIRST], *near, *ordered[_FIRST:]]}
+    told = (mistake.hit for mistake in distinct(every.values()))
+    passed = filter(gate.admits, told) if unasked else gate.asked(told)
+    return list(islice(_injected(workspace, passed, gate.held), WARNINGS))
 
 
-def with_text(
-    found: Iterable[tuple[Recollection, InjectedLine]],
-) -> list[tuple[Recollection, InjectedLine]]:
-    """Drop memories without text."""
-    return [(hit, line) for hit, line in found if line.text]
+def in_order(found: Iterable[Mistake], near: Sequence[str]) -> list[Mistake]:
+    """The warnings by the sessions that met them; `near` are ids, the nearest to the goal first."""
+    every = list(found)
+    newest = max((day for mistake in every for day in mistake.met.values()), default="")
+    ranks = {name: rank for rank, name in enumerate(near, 1)}
+
+    def weight(mistake: Mistake) -> float:
+        nearness = _NEARNESS / ranks[mistake.hit.id] if mistake.hit.id in ranks else 0
+        return _weight(mistake.met, newest) * (1 + nearness)
+
+    return sorted(every, key=lambda m: (-weight(m), -(m.hit.confidence or 0), m.hit.id))
+
+
+def distinct(found: Iterable[Mistake]) -> Iterator[Mistake]:
+    """The first of complaints that differ only in the names they mention, few of each command."""
+    seen: set[str] = set()
+    lines: Counter[str] = Counter()
+    for mistake in found:
+        complaint, command = mistake.complaint(), mistake.command
+        if complaint not in seen and (not command or lines[command] < _OF_COMMAND):
+            seen.add(complaint)
+            lines[command] += 1
+            yield mistake
+
+
+def _weight(met: Mapping[str, str], newest: str) -> float:
+    """Count sessions by their age; a warning that was only stated counts as one of today."""
+    if not met:
+        return 1.0
+    return round(sum(exp2(-_days(day, newest) / _HALF_LIFE) for day in met.values()), 6)
+
+
+def _days(day: str, newest: str) -> int:
+    return (date.fromisoformat(newest) - date.fromisoformat(day)).days if day else 0
+
+
+def _mistakes(workspace: OpenWorkspace, held: Withheld, unasked: bool) -> Iterator[Mistake]:
+    """The warnings of the project with the words that may be told, each with its sessions."""
+    hits: dict[str, Recollection] = {}
+    met: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    episodes: Counter[str] = Counter()
+    for row in index_gate.warnings(workspace.index, unasked=unasked):
+        hits[row.id] = Recollection(
+            row.id, "anti-pattern", row.title, confidence=row.confidence, status=row.status
+        )
+        if row.episode:
+            session, day = row.session or row.episode, row.at[:10] or _day(row.episode)
+            met[row.id][session] = max(day, met[row.id].get(session, ""))
+            episodes[row.id] += row.episode not in held
+    for hit in held.passing(hits.values()):
+        number = episodes[hit.id]
+        why = (f"met in {number} episodes",) if number else ()
+        yield Mistake(hit._replace(evidence=number, why=why), met[hit.id])
+
+
+def _day(episode: str) -> str:
+    """The day in the id of an episode, for archived ones."""
+    found = _DAY.search(episode)
+    return found[0] if found else ""
+
+
+# -- within a budget -------------------------------------------------------------------------------
 
 
 def _within(

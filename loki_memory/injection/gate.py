@@ -36,6 +36,7 @@ from loki_memory.recall.result import Recollection
 if TYPE_CHECKING:
     from loki_memory.home import Home
     from loki_memory.homes import OpenWorkspace
+    from loki_memory.index.gate import DatedLesson, ToldLesson
     from loki_memory.integrity.reviewed import ReviewedText
 
 # A session that began, or lost its context, may be told everything again. What was told to its
@@ -186,6 +187,19 @@ def _signed(home: Home) -> dict[str, str]:
 
 
 # -- the rules for one memory ----------------------------------------------------------------------
+
+
+def as_hit(kind: str, lesson: ToldLesson | DatedLesson, at: str = "") -> Recollection:
+    """A lesson of the index as a hit, which the gate takes."""
+    return Recollection(
+        lesson.id,
+        kind,
+        lesson.title,
+        confidence=lesson.confidence,
+        evidence=lesson.evidence,
+        status=lesson.status,
+        at=at,
+    )
 
 
 class PassedMemory(NamedTuple):

@@ -191,9 +191,7 @@ def _inert(text: str) -> str:
 # -- The gist of a memory: its lesson in a line, from the record's JSON ----------------------------
 
 
-# A line has 300 characters: room for three complaints and what helped against the first.
 _RUNNING = " (running "  # before the command that met an error
-_SYMPTOM, _REMEDY, _REMEDIES = 76, 50, 1
 ASKED = "A user asked: "  # before words that nobody but a session has of them
 
 
@@ -228,18 +226,6 @@ def _names_rule(text: str) -> bool:
     return bool(rule(text))
 
 
-def family_gist(
-    head: str, announcement: str, members: Sequence[tuple[str, Mapping[str, Any]]]
-) -> str:
-    """Summarise several complaints of one command in a line, the first ones with their remedy."""
-    parts = [_short(without_advice(announcement), _SYMPTOM)] if announcement else []
-    for number, (printed, record) in enumerate(members):
-        complaint = printed if _names_rule(printed) else without_advice(printed)
-        helped = _short(_best(record), _REMEDY) if number < _REMEDIES else ""
-        parts.append(_with_remedy(_short(complaint, _SYMPTOM), helped))
-    return f"{head}: {'; '.join(dict.fromkeys(filter(None, parts)))}"
-
-
 def _best(record: Mapping[str, Any]) -> str:
     """The resolution with the most episodes for it; empty if episodes speak against all."""
     resolutions = [
@@ -259,11 +245,6 @@ def _best(record: Mapping[str, Any]) -> str:
 def _remedy(value: Any) -> str:
     text = _text(value)
     return "" if pipes_download(text) else text
-
-
-def _short(text: str, longest: int) -> str:
-    text = _text(text)
-    return text if len(text) <= longest else text[: longest - 1].rstrip() + "\u2026"
 
 
 def is_extracted(record: Mapping[str, Any]) -> bool:

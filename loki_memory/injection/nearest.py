@@ -17,6 +17,7 @@ from math import exp
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.index import gate
+from loki_memory.injection.gate import as_hit
 from loki_memory.injection.line import gist, record_of
 from loki_memory.models.text import symbols
 from loki_memory.recall.question import ask
@@ -118,7 +119,7 @@ def nearest(workspace: OpenWorkspace, work: SessionGoal, session: str) -> list[N
     since = moments[-_LATELY] if len(moments) >= _LATELY else ""
     others = gate.lessons_among(workspace.index, list(learned)[:_LOOKED_AT], since, _LOOKED_AT)
     known = ((kind, lesson) for kind, lesson in others if kind in _KINDS)
-    hits = {lesson.id: _recollection(kind, lesson) for kind, lesson in known} | hits
+    hits = {lesson.id: as_hit(kind, lesson, lesson.at) for kind, lesson in known} | hits
     found = [
         NearLesson(hit, _tie(hit, _text(workspace, hit), work, learned, moments))
         for hit in hits.values()
@@ -132,7 +133,7 @@ def general(workspace: OpenWorkspace) -> Iterator[Recollection]:
     for lesson in gate.general(workspace.index, _GENERAL):
         is_limit = lesson.evidence > 1 and _LIMIT.search(lesson.title)
         if is_limit or _NORM.search(lesson.title):
-            yield _recollection("fact", gate.DatedLesson(*lesson, at=""))
+            yield as_hit("fact", lesson)
 
 
 def noted(workspace: OpenWorkspace) -> Iterator[Recollection]:
@@ -140,7 +141,7 @@ def noted(workspace: OpenWorkspace) -> Iterator[Recollection]:
     for home in workspace.homes:
         for kind in ("pattern", "fact", "anti-pattern"):
             for lesson in gate.noted(home.index, kind, _NOTED):
-                yield _recollection(kind, gate.DatedLesson(*lesson, at=""))
+                yield as_hit(kind, lesson)
 
 
 def _relevant(workspace: OpenWorkspace, work: SessionGoal, session: str) -> Sequence[Recollection]:
@@ -177,15 +178,3 @@ def _fresh(hit: Recollection, work: SessionGoal) -> int:
     if hit.kind == "anti-pattern":
         return 0
     return _LATELY if work.says_little() else _JUST_NOW
-
-
-def _recollection(kind: str, lesson: gate.DatedLesson) -> Recollection:
-    return Recollection(
-        lesson.id,
-        kind,
-        lesson.title,
-        confidence=lesson.confidence,
-        evidence=lesson.evidence,
-        status=lesson.status,
-        at=lesson.at,
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from loki_memory.install.edits import (
+    MARKDOWN,
     Edit,
     InstallOptions,
     InstallStep,
@@ -12,7 +13,6 @@ from loki_memory.install.edits import (
     block_removed,
     carry_out,
 )
-from loki_memory.install.managed import MARKDOWN
 from loki_memory.install.site import Site
 from loki_memory.resources import resource
 

@@ -16,7 +16,6 @@ from loki_memory.install.edits import (
     InstallOptions,
     InstallStep,
     carry_out,
-    changed,
     removed,
     written,
 )
@@ -33,7 +32,12 @@ def install(workspace: OpenWorkspace, options: InstallOptions) -> list[InstallSt
     """Add hooks, MCP server, commands and skill; entries of others stay."""
     site = Site.of(workspace, user=bool(options.user))
     copies = (written(site, path, text, what) for path, text, what in _copies(site))
-    edits = [_with_hooks(site, allow=options.allow), _with_server(site), *copies]
+    server = settings.shipped_server(site.program())
+    edits = [
+        _with_hooks(site, allow=options.allow),
+        settings.server_added(site, _servers(site), server),
+        *copies,
+    ]
     steps = carry_out(edits, plan_only=options.plan_only)
     if not options.plan_only and not settings.allows_reading(edits[0].after, edits[0].path):
         workspace.notices.append(
@@ -47,7 +51,7 @@ def uninstall(workspace: OpenWorkspace, options: InstallOptions) -> list[Install
     """Remove what `install` added."""
     site = Site.of(workspace, user=bool(options.user))
     copies = (removed(site, path, f"no {what}") for path, _, what in _copies(site))
-    edits = [_without_hooks(site), _without_server(site), *copies]
+    edits = [_without_hooks(site), settings.server_removed(site, _servers(site)), *copies]
     return carry_out(edits, plan_only=options.plan_only)
 
 
@@ -75,26 +79,6 @@ def _with_hooks(site: Site, *, allow: bool) -> Edit:
 def _without_hooks(site: Site) -> Edit:
     edit = settings.hooks_removed(site, _hooks(site))
     return edit._replace(after=settings.without_allowed(edit.after, edit.path))
-
-
-def _with_server(site: Site) -> Edit:
-    path = _servers(site)
-    before = site.text(path)
-    after = settings.with_server(before, settings.shipped_server(site.program()), path)
-    foreign = settings.has_foreign_server(before, path)
-    entry = f"kept: another server has the name {settings.SERVER}" if foreign else "MCP server"
-    return changed(site, path, entry, before, after)
-
-
-def _without_server(site: Site) -> Edit:
-    path = _servers(site)
-    before = site.text(path)
-    after = settings.without_server(before, path)
-    foreign = before is not None and settings.has_foreign_server(before, path)
-    entry = (
-        f"kept: the server {settings.SERVER} was changed by hand" if foreign else "no MCP server"
-    )
-    return changed(site, path, entry, before, after)
 
 
 def _copies(site: Site) -> Iterator[tuple[Path, str, str]]:

@@ -6,14 +6,16 @@ Codex reads in projects that its user trusts. Skill and AGENTS.md belong to the 
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from loki_memory.errors import LokiMemoryError
-from loki_memory.install import codex_config, settings
+from loki_memory.errors import InvalidConfig, LokiMemoryError
+from loki_memory.install import settings
 from loki_memory.install.agents_md import with_lesson, without_lesson
 from loki_memory.install.claude_code import skill_files
 from loki_memory.install.edits import (
@@ -25,10 +27,12 @@ from loki_memory.install.edits import (
     removed,
     written,
 )
+from loki_memory.install.settings import SERVER, is_our_server
 from loki_memory.install.site import Site
 
 if TYPE_CHECKING:
     from loki_memory.homes import OpenWorkspace
+
 
 _EVENT = re.compile(r"\w+$")  # at the end of a hook's command
 # The events of ours that Codex has.
@@ -124,21 +128,19 @@ def _hooks(program: str) -> dict[str, list[dict[str, Any]]]:
 def _with_server(site: Site) -> Edit:
     path = _file(site, "config.toml")
     before = site.text(path)
-    after = codex_config.with_server(before or "", settings.shipped_server(site.program()), path)
-    foreign = codex_config.has_foreign_server(before, path)
-    entry = f"kept: another server has the name {settings.SERVER}" if foreign else "MCP server"
-    return changed(site, path, entry, before, before if foreign else after)
+    if has_foreign_server(before, path):
+        return changed(site, path, settings.KEPT, before, before)
+    after = with_server(before or "", settings.shipped_server(site.program()), path)
+    return changed(site, path, "MCP server", before, after)
 
 
 def _without_server(site: Site) -> Edit:
     path = _file(site, "config.toml")
     before = site.text(path)
-    after = codex_config.without_server(before, path) if before else before
-    foreign = codex_config.has_foreign_server(before, path)
-    entry = (
-        f"kept: the server {settings.SERVER} was changed by hand" if foreign else "no MCP server"
-    )
-    return changed(site, path, entry, before, after)
+    if has_foreign_server(before, path):
+        return changed(site, path, settings.KEPT_CHANGED, before, before)
+    after = without_server(before, path) if before else before
+    return changed(site, path, "no MCP server", before, after)
 
 
 def _skill(site: Site) -> Iterator[tuple[Path, str]]:
@@ -181,9 +183,129 @@ def untrusted(site: Site, hooks: Path, config: Path) -> list[HookPlace]:
 
 def _trusted(text: str, config: Path, hooks: Path) -> Iterator[str]:
     """Yield the keys of trusted hooks in a file, without its path."""
-    state = codex_config.parsed(text, config).get("hooks", {})
+    state = parsed(text, config).get("hooks", {})
     state = state.get("state", {}) if isinstance(state, dict) else {}
     for name in state if isinstance(state, dict) else ():
         path, *place = name.rsplit(":", 3)
         if os.path.realpath(path) == str(hooks):  # Codex names a link as it is
             yield ":".join(place)
+
+
+# -- our MCP server in `config.toml`, known by its name and value ----------------------------------
+
+# Codex rewrites this file, and puts tables of its own before the comments at the end: into a block
+# of ours, if a comment ended it. So there are no marks around our table any more. It is put in and
+# cut out as text, and every other byte stays; marks of an earlier version go with it.
+
+_STRING = r""""(?:\\.|[^"\\\n])*"|'[^'\n]*'"""
+# Only the layout that we write: a line with a comment in it has something of somebody else.
+_TABLE = re.compile(
+    rf"^\[mcp_servers\.{SERVER}\][ \t]*\r?\n"
+    rf"""(?:(?:type|command|args)[ \t]*=(?:{_STRING}|[^"'#\n])*(?:\n|\Z))+""",
+    re.MULTILINE,
+)
+_MARK = re.compile(
+    r"^(?:# loki-mem:(?:begin|end)|(?:\r?\n)?# loki-mem:written [0-9a-f]{16})[ \t]*(?:\r?\n|\Z)",
+    re.MULTILINE,
+)
+
+
+def with_server(text: str, server: Mapping[str, Any], path: Path) -> str:
+    """Return the configuration with our server; another server of the same name stays."""
+    if has_foreign_server(text, path):
+        return text
+    bare = _without_marks(text)
+    place = _place(bare, path)
+    if place is None:
+        return _appended(bare, _table(server, bare), path)
+    if _servers(bare, path)[SERVER] == server:
+        return bare
+    return bare[: place.start()] + _table(server, bare) + bare[place.end() :]
+
+
+def without_server(text: str, path: Path) -> str | None:
+    """Return the configuration without our server; None if nothing is left."""
+    if has_foreign_server(text, path):
+        return text
+    bare = _without_marks(text)
+    place = _place(bare, path)
+    return (_cut(bare, place) if place else bare) or None
+
+
+def has_foreign_server(text: str | None, path: Path) -> bool:
+    """Check if the name of our server is used for another one, or in a layout that is not ours."""
+    there = _servers(text or "", path).get(SERVER)
+    return there is not None and (not is_our_server(there) or _place(text or "", path) is None)
+
+
+def _place(text: str, path: Path) -> re.Match[str] | None:
+    """Our table in the text. Without it all else says the same: so it is not inside a string."""
+    wanted = parsed(text, path)
+    servers = wanted.get("mcp_servers")
+    if not isinstance(servers, dict) or servers.pop(SERVER, None) is None:
+        return None
+    places = _TABLE.finditer(text)
+    return next((place for place in places if _same(_cut(text, place), wanted)), None)
+
+
+def _same(text: str, wanted: dict[str, Any]) -> bool:
+    """Check if a text says what is wanted; a table of servers that is empty says nothing."""
+    try:
+        found = tomllib.loads(text)
+    except ValueError:
+        return False
+    return {"mcp_servers": {}, **found} == {"mcp_servers": {}, **wanted}
+
+
+def _cut(text: str, place: re.Match[str]) -> str:
+    """Return the text without a table and the blank line that sets it apart."""
+    before, after, line = text[: place.start()], text[place.end() :], _line_break(text)
+    if not after and not place[0].endswith("\n"):
+        return before.removesuffix(line + line)
+    if before.endswith(line + line):
+        return before.removesuffix(line) + after
+    return before + after if before else after.removeprefix(line)
+
+
+def _appended(text: str, table: str, path: Path) -> str:
+    """Return the text with a table at its end, where it does not split another one."""
+    line = _line_break(text)
+    # The table ends with a line break if the text did: so its removal restores the text.
+    longer = table
+    if text:
+        ended = text.endswith(line)
+        longer = text + line + table if ended else text + line + line + table.removesuffix(line)
+    parsed(longer, path)  # raises if the result is not valid TOML
+    return longer
+
+
+def _table(server: Mapping[str, Any], text: str) -> str:
+    entries = (f"{name} = {json.dumps(value)}" for name, value in server.items())
+    lines = [f"[mcp_servers.{SERVER}]", *entries, ""]
+    return _line_break(text).join(lines)
+
+
+def _without_marks(text: str) -> str:
+    """Return the text without the marks that earlier versions put around our table."""
+    bare = _MARK.sub("", text)
+    # The last mark had no line break where the text before our block had none.
+    return bare if bare == text or text.endswith("\n") else bare.removesuffix(_line_break(text))
+
+
+def _line_break(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+def _servers(text: str, path: Path) -> dict[str, Any]:
+    servers = parsed(text, path).get("mcp_servers", {})
+    return servers if isinstance(servers, dict) else {}
+
+
+def parsed(text: str, path: Path) -> dict[str, Any]:
+    """Parse a configuration; raises InvalidConfig where it is not TOML."""
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # also for too many digits or brackets
+        raise InvalidConfig(
+            path, f"is not valid TOML ({error}). Nothing was written; mend the file and repeat."
+        ) from None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from loki_memory.errors import GitFailed
 from loki_memory.install.edits import (
+    HASH,
     Edit,
     InstallOptions,
     InstallStep,
@@ -21,7 +22,6 @@ from loki_memory.install.edits import (
     removed,
     written,
 )
-from loki_memory.install.managed import HASH
 from loki_memory.install.site import Site, program
 from loki_memory.resources import resource
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loki_memory.install import settings
-from loki_memory.install.edits import Edit, InstallOptions, InstallStep, carry_out, changed
+from loki_memory.install.edits import Edit, InstallOptions, InstallStep, carry_out
 from loki_memory.install.site import Site
 
 if TYPE_CHECKING:
@@ -68,28 +68,19 @@ class JsonClient(NamedTuple):
 
     def _added(self, site: Site) -> Edit:
         path = self._file(site)
-        before = site.text(path)
-        is_foreign = settings.has_foreign_server(before, path, self.servers)
-        entries = [f"kept: another server has the name {settings.SERVER}"]
-        after = before
-        if not is_foreign:
-            entries = ["MCP server"]
-            after = settings.with_server(before, self.entry(site.program()), path, self.servers)
-        if self.hooks:
-            hooks = self.hooks(site.program())
-            entries.append(f"hooks for {len(hooks)} events")
-            after = settings.with_hooks(after, hooks, path)
-        return changed(site, path, ", ".join(entries), before, after)
+        edit = settings.server_added(site, path, self.entry(site.program()), self.servers)
+        if not self.hooks:
+            return edit
+        hooks = self.hooks(site.program())
+        after = settings.with_hooks(edit.after, hooks, path)
+        return edit._replace(what=f"{edit.what}, hooks for {len(hooks)} events", after=after)
 
     def _removed(self, site: Site) -> Edit:
         path = self._file(site)
-        before = site.text(path)
-        is_foreign = before is not None and settings.has_foreign_server(before, path, self.servers)
-        kept = f"kept: the server {settings.SERVER} was changed by hand"
-        after = settings.without_server(before, path, self.servers)
-        if self.hooks:
-            after = settings.without_hooks(after, path)
-        return changed(site, path, kept if is_foreign else "no entry of ours", before, after)
+        edit = settings.server_removed(site, path, self.servers)
+        after = settings.without_hooks(edit.after, path) if self.hooks else edit.after
+        what = edit.what if edit.what == settings.KEPT_CHANGED else "no entry of ours"
+        return edit._replace(what=what, after=after)
 
 
 def _stdio(program: str) -> Entry:

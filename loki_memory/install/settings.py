@@ -180,6 +180,27 @@ def _ours(groups: list[Any]) -> Iterator[tuple[int, int]]:
 
 
 _SERVERS = "mcpServers"  # where most clients keep their servers
+KEPT = f"kept: another server has the name {SERVER}"
+KEPT_CHANGED = f"kept: the server {SERVER} was changed by hand"
+
+
+def server_added(
+    site: Site, path: Path, server: Mapping[str, Any], servers: str = _SERVERS
+) -> Edit:
+    """Plan to add our MCP server to a settings file."""
+    before = site.text(path)
+    after = with_server(before, server, path, servers)
+    if has_foreign_server(before, path, servers):
+        return changed(site, path, KEPT, before, before)
+    return changed(site, path, "MCP server", before, after)
+
+
+def server_removed(site: Site, path: Path, servers: str = _SERVERS) -> Edit:
+    """Plan to remove our MCP server from a settings file."""
+    before = site.text(path)
+    after = without_server(before, path, servers)
+    is_foreign = before is not None and has_foreign_server(before, path, servers)
+    return changed(site, path, KEPT_CHANGED if is_foreign else "no MCP server", before, after)
 
 
 def with_server(

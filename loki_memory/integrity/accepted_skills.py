@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from loki_memory.files import disk
 from loki_memory.files.store import failures_named
-from loki_memory.integrity.hash_chain import content_hash
+from loki_memory.integrity.write_log import content_hash
 
 if TYPE_CHECKING:
     from loki_memory.files.layout import Layout

@@ -22,8 +22,13 @@ from loki_memory.files.scan import ODD, UNREADABLE, archived, etag, scan
 from loki_memory.git_repository import Repository
 from loki_memory.integrity import write_log
 from loki_memory.integrity.citations import is_blob
-from loki_memory.integrity.hash_chain import PUBLISHED, LogLine, Testimony, content_hash
-from loki_memory.integrity.write_log import is_witnessed
+from loki_memory.integrity.write_log import (
+    PUBLISHED,
+    LogLine,
+    Testimony,
+    content_hash,
+    is_witnessed,
+)
 from loki_memory.models.ids import ID
 
 What = Literal["changed", "unwitnessed", "missing", "damaged", "chain", "anchor"]

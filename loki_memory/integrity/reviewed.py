@@ -134,7 +134,7 @@ class _OwnLog:
 
     def write_of(self, path: str, content: bytes, reviewed: Collection[str]) -> OwnWrite | None:
         """The write by which a content came to be here; None if it was not written here."""
-        from loki_memory.integrity.hash_chain import content_hash
+        from loki_memory.integrity.write_log import content_hash
 
         name, lines = content_hash(content), self.lines.get(path, {})
         if name not in lines:
@@ -258,3 +258,39 @@ def known_unreviewed(home: HomeFolder) -> frozenset[str]:
     """The same for readers; none before git was asked for the first time."""
     is_known = os.path.lexists(verdicts_path(home.layout))
     return unreviewed(home) if is_known else frozenset()
+
+
+# -- records that the last verification could not confirm ------------------------------------------
+
+
+_UNVERIFIED = "unverified.json"
+
+
+def doubts(layout: Layout) -> dict[str, str]:
+    """Unverified contents as path -> etag."""
+    try:
+        with open(layout.local / _UNVERIFIED, "rb") as file:
+            data = file.read()
+    except OSError:
+        return {}
+    import json  # 3 ms, for the few that have doubts
+
+    try:
+        found = json.loads(data)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def note_doubts(layout: Layout, found: Mapping[str, str]) -> None:
+    """Keep them for readers. If that fails, at least the caller knows them."""
+    import json
+
+    from loki_memory.files import disk
+
+    path = layout.local / _UNVERIFIED
+    with suppress(OSError):
+        if found and found != doubts(layout):
+            disk.write_bytes(path, json.dumps(dict(found), indent=1, sort_keys=True).encode())
+        elif not found and os.path.lexists(path):
+            os.unlink(path)

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from loki_memory.errors import GitFailed
 from loki_memory.files.scan import etag
 from loki_memory.git_repository import repository_if_any
-from loki_memory.integrity.hash_chain import content_hash
 from loki_memory.integrity.reviewed import (
     NO_VERDICTS,
     Contents,
@@ -33,6 +32,7 @@ from loki_memory.integrity.reviewed import (
     verdicts,
 )
 from loki_memory.integrity.signatures import trusted_branch
+from loki_memory.integrity.write_log import content_hash
 
 if TYPE_CHECKING:
     from loki_memory.git_repository import Repository

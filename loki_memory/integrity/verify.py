@@ -18,7 +18,7 @@ from loki_memory.index import queries
 from loki_memory.integrity import write_log
 from loki_memory.integrity.citations import blob_id, content, has_changed, is_stale, still_stands
 from loki_memory.integrity.findings import Examined, IntegrityFinding, examine
-from loki_memory.integrity.unverified import note_doubts
+from loki_memory.integrity.reviewed import note_doubts
 from loki_memory.integrity.write_log import WriteNote
 
 if TYPE_CHECKING:

@@ -26,12 +26,12 @@ class Skills:
 
     def add(self, skill: Skill | str) -> Skill:
         """Write a skill, given as a Skill, as the text of a SKILL.md, or as Loki Mode's JSON."""
-        from loki_memory.editing.statements import complete_skill
+        from loki_memory.editing.edits import complete_skill
         from loki_memory.integrity.accepted_skills import accept
 
         if isinstance(skill, str) and skill.lstrip().startswith("{"):
             from loki_memory.files.codec import read_json
-            from loki_memory.interop.sources.loki_folder import skill_in_json
+            from loki_memory.interop.sources.our_files import skill_in_json
 
             skill = skill_in_json("skill", read_json(skill.encode()))
         record = complete_skill(skill, self._workspace.origin)

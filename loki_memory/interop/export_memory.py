@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import orjson
 
@@ -21,14 +21,76 @@ from loki_memory.files.codec import decode
 from loki_memory.files.layout import ARCHIVE, PRIVATE, kind_of, user_folder
 from loki_memory.files.redaction import redact_value
 from loki_memory.files.store import failures_named
-from loki_memory.files.traces import note_exports
-from loki_memory.interop.record_block import block_of, header, line_of
+from loki_memory.files.zones import note_exports
 from loki_memory.models import Belief, Episode, Memory, Skill, parse
-from loki_memory.models.kinds import KINDS
+from loki_memory.models.kinds import KINDS, Kind
 
 if TYPE_CHECKING:
     from loki_memory.files.layout import Layout
     from loki_memory.homes import OpenWorkspace
+
+FORMAT = "loki-memory export"
+VERSION = 1
+_OPEN, _CLOSE = "<!-- loki-mem:record ", " -->"
+_BLOCK = re.compile(rf"^{_OPEN}(.*){_CLOSE}$", re.MULTILINE)
+
+
+class RecordLine(NamedTuple):
+    """A record as it is written to an export."""
+
+    kind: Kind
+    document: dict[str, Any]
+    path: str  # of its file, empty where that is not known
+
+
+def header() -> dict[str, Any]:
+    return {"format": FORMAT, "version": VERSION}
+
+
+def line_of(record: Memory, path: str) -> bytes:
+    """A record as a line of JSON."""
+    return orjson.dumps({"kind": record.kind, "path": path, "record": record.document()}) + b"\n"
+
+
+def block_of(record: Memory, path: str) -> str:
+    """A record as a comment of Markdown, which no reader shows."""
+    text = line_of(record, path).decode().rstrip("\n")
+    return f"{_OPEN}{text.replace('>', chr(92) + 'u003e')}{_CLOSE}\n"
+
+
+def record_of(value: Any) -> RecordLine | None:
+    """The record in a value that was read from JSON; None if there is none."""
+    if not isinstance(value, dict) or value.get("kind") not in KINDS:
+        return None
+    document, path = value.get("record"), value.get("path")
+    if not isinstance(document, dict):
+        return None
+    kind = cast("Kind", value["kind"])
+    return RecordLine(kind, document, str(path) if is_path_of(kind, path) else "")
+
+
+def is_path_of(kind: Kind, path: Any) -> bool:
+    """Check for a path at which records of a kind are stored, in memory or its archive."""
+    if not isinstance(path, str) or "\\" in path or "\0" in path or path.startswith("/"):
+        return False
+    inside = path.removeprefix(PRIVATE).removeprefix(ARCHIVE)
+    return all(part and part[0] != "." for part in path.split("/")) and kind_of(inside) == kind
+
+
+def records_in(text: str) -> Iterator[RecordLine]:
+    """The records in the comments of a page."""
+    for found in _BLOCK.findall(text):
+        try:
+            line = record_of(orjson.loads(found))
+        except ValueError:
+            continue
+        if line is not None:
+            yield line
+
+
+def record_in(text: str) -> RecordLine | None:
+    """The first record of a page; None if there is none."""
+    return next(records_in(text), None)
 
 
 FORMATS = ("jsonl", "markdown", "okf")

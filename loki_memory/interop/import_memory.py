@@ -129,11 +129,11 @@ def _read(
         )
     root = workspace.layout.root
     request = ImportRequest(root.resolve().name, workspace.now(), options.every_project)
+    reading = SourceReading.empty(request)
     tried = [path] if path else SOURCES[name].usual_places(root, Path.home())
     _refuse_itself(workspace, name, tried)
-    reading = SourceReading.empty()
     for place_ in (place_ for place_ in tried if place_.exists()):
-        _join(reading, SOURCES[name].read(place_, request))
+        SOURCES[name].read(place_, reading)
     if not reading.files:
         named = " or ".join(map(str, tried)) or "its usual places"
         raise InvalidRecord(
@@ -149,13 +149,6 @@ def _refuse_itself(workspace: OpenWorkspace, name: str, places: Iterable[Path]) 
             raise InvalidRecord(
                 f"{path} is the memory of this workspace", advice="`loki-mem sync` reads it."
             )
-
-
-def _join(reading: SourceReading, more: SourceReading) -> None:
-    reading.files.extend(more.files)
-    reading.found.extend(more.found)
-    reading.refused.extend(more.refused)
-    reading.left_out.update(more.left_out)
 
 
 class _Taking:

@@ -21,8 +21,15 @@ from loki_memory.errors import InvalidRecord, LokiMemoryError
 from loki_memory.files.layout import PRIVATE, kind_of, stem_in
 from loki_memory.files.store import failures_named
 from loki_memory.index.gate import UNTRUSTED
-from loki_memory.install.edits import Edit, InstallStep, carry_out, removed, written
-from loki_memory.install.managed import PUBLISHED, is_sealed
+from loki_memory.install.edits import (
+    PUBLISHED,
+    Edit,
+    InstallStep,
+    carry_out,
+    is_sealed,
+    removed,
+    written,
+)
 from loki_memory.install.site import Site
 from loki_memory.integrity.accepted_skills import accept, acceptance, accepted, published_text
 

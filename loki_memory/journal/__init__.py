@@ -30,7 +30,7 @@ from loki_memory.files.lock import locked
 from loki_memory.journal.tally import STRONGEST, DaySums, MemorySums, Tally, half_lives, seconds_of
 
 if TYPE_CHECKING:  # only statistics ask for it
-    from loki_memory.journal.economics import Economics, Total
+    from loki_memory.journal.tally import Economics, Total
 
 _USES_BYTES = 128_000  # some 1,000 lines, which take a recall 4 ms to read for the first time
 _SHOWN_BYTES = 4_000_000
@@ -158,7 +158,7 @@ class Journal:
 
     def economics(self, since: str | None = None) -> Economics:
         """Sum what was sent and opened; `since` counts from that day on."""
-        from loki_memory.journal.economics import economics
+        from loki_memory.journal.tally import economics
 
         first, opened = (since or "")[:10], DaySums()
         for name, day in list(self._tallied().days.items()):
@@ -174,7 +174,7 @@ class Journal:
 
     def totals(self) -> list[Total]:
         """Sum what was offered, by day and surface."""
-        from loki_memory.journal.economics import totals
+        from loki_memory.journal.tally import totals
 
         return totals(_lines(_content(self._shown)))
 
@@ -349,7 +349,7 @@ def _folded_uses(data: bytes, now: str) -> list[Any]:
 
 def _folded_shown(data: bytes, now: str) -> list[Any]:  # noqa: ARG001 - days do not depend on it
     """Fold the older half into totals of its days, and keep the newer half."""
-    from loki_memory.journal.economics import totals
+    from loki_memory.journal.tally import totals
 
     middle = data.find(b"\n", len(data) // 2) + 1
     return [*(total.line() for total in totals(_lines(data[:middle]))), data[middle:]]

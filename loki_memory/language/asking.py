@@ -2,7 +2,8 @@
 
     ask(task, payload, schema) -> answer | None
 
-`None` is a normal answer: the caller has a text of its own. Why there was none is said once.
+`None` is a normal answer: the caller has a text of its own. Why there was none is said once. What
+it cost is noted by day, for the budget of a day.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -17,19 +19,118 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from loki_memory.files import disk
-from loki_memory.files.personal_data import impersonal_value
-from loki_memory.files.redaction import redact_value
-from loki_memory.language.anthropic_api import AnthropicApi
+from loki_memory.files.redaction import impersonal_value, redact_value
+from loki_memory.language.apis import AnthropicApi, OpenAiServer
 from loki_memory.language.commands import ClaudeCommand, CodexCommand
-from loki_memory.language.model import LanguageModel, ModelReply, ModelRequest, Unanswered
-from loki_memory.language.openai_api import OpenAiServer
-from loki_memory.language.recording import Recorded, recorded_lines
-from loki_memory.language.usage import Usage, note_usage, price, read_usage
+from loki_memory.language.model import (
+    LanguageModel,
+    ModelReply,
+    ModelRequest,
+    Recorded,
+    Unanswered,
+    recorded_lines,
+)
+from loki_memory.language.wordings import OFF, read_wordings
 from loki_memory.models.text import tokens
 from loki_memory.resources import template
 
 if TYPE_CHECKING:
     from loki_memory.config import Config
+    from loki_memory.homes import OpenWorkspace
+
+
+# -- the budget of a day ---------------------------------------------------------------------------
+
+
+_DAYS = 31  # that are kept
+_CENTS = 100 * 1_000_000  # a price is in cents for a million tokens
+
+
+class Usage(NamedTuple):
+    """Questions to a language model, and what they cost."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float = 0.0  # US dollars, as far as it is known
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+    def plus(self, other: Usage) -> Usage:
+        """The sum of both."""
+        return Usage(
+            self.calls + other.calls,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cost + other.cost,
+        )
+
+
+def price(input_tokens: int, output_tokens: int, input_price: int, output_price: int) -> float:
+    """The cost in dollars, from prices in cents for a million tokens.
+
+    >>> price(1_000_000, 100_000, 100, 500)
+    1.5
+    """
+    return (input_tokens * input_price + output_tokens * output_price) / _CENTS
+
+
+def usage_path(local: Path) -> Path:
+    return local / "language" / "usage.json"
+
+
+def read_usage(local: Path) -> dict[str, Usage]:
+    """Read the cost of each day; a file that cannot be read counts as nothing."""
+    try:
+        days = json.loads(disk.read_bytes(usage_path(local)) or b"{}")
+        return {day: Usage(*values) for day, values in days.items()}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}
+
+
+def note_usage(local: Path, day: str, new: Usage) -> None:
+    """Add to the cost of a day."""
+    days = read_usage(local)
+    days[day] = days.get(day, Usage()).plus(new)
+    kept = {name: days[name] for name in sorted(days)[-_DAYS:]}
+    disk.write_bytes(usage_path(local), json.dumps(kept, indent=1).encode(), private=True)
+
+
+# The language model of a workspace in a line: which it is, what it has done, what it cost.
+
+_COMMANDS = frozenset({"claude", "codex"})
+
+
+class LanguageState(NamedTuple):
+    """The line of a doctor about the language model."""
+
+    said: str
+    is_ready: bool
+
+
+def language_state(workspace: OpenWorkspace) -> LanguageState | None:
+    """Describe the language model; None if it is off."""
+    name = workspace.config.text("language.backend")
+    if name == OFF:
+        return None
+    if name in _COMMANDS and shutil.which(name) is None:
+        return LanguageState(f"{name} is chosen, and there is no such command on PATH", False)
+    if name == "openai" and not workspace.config.text("language.url"):
+        return LanguageState("openai is chosen, and `language.url` names no server", False)
+    local = workspace.layout.local
+    wordings = read_wordings(local).values()
+    worded = sum(bool(wording.text) for wording in wordings)
+    today = read_usage(local).get(workspace.now()[:10], Usage())
+    cost = f", ${today.cost:.4f}" if today.cost else ""
+    spent = f"today {today.calls} calls, {today.tokens:,} tokens{cost}"
+    return LanguageState(
+        f"{name}: {worded} worded, {len(wordings) - worded} refused; {spent}", True
+    )
+
+
+# -- asking ----------------------------------------------------------------------------------------
 
 
 A = TypeVar("A", bound=BaseModel)

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from loki_memory.mcp import arguments as given
-from loki_memory.mcp.answers import Blamed, Checked, Finding, Noted, Source, Step
-from loki_memory.mcp.paging import page
+from loki_memory.mcp.answers import Blamed, Checked, Finding, Noted, Source, Step, page
 from loki_memory.mcp.records import WIDTH, reached
 from loki_memory.models.text import printable_line
 

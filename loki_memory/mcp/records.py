@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from loki_memory.errors import InvalidRecord, LokiMemoryError, NotFound
-from loki_memory.mcp.answers import Hit, Linked, Opened, Stored
-from loki_memory.mcp.paging import fits, piece
+from loki_memory.mcp.answers import Hit, Linked, Opened, Stored, fits, piece
 from loki_memory.models.kinds import article
 from loki_memory.models.text import printable_line
 from loki_memory.models.worded_lesson import refuse_long

@@ -20,11 +20,11 @@ from loki_memory.mcp.answers import (
     TakenOn,
     Told,
     TopicLine,
+    page,
 )
 from loki_memory.mcp.evidence_tools import blame, feedback, verify
-from loki_memory.mcp.paging import page
 from loki_memory.mcp.records import WIDTH, in_a_line, opened, reached, stored
-from loki_memory.mcp.resources import PAGE
+from loki_memory.mcp.server import PAGE
 from loki_memory.mcp.tool import ADDS, ADDS_EACH_TIME, READS, Tool
 from loki_memory.models.text import printable_line
 from loki_memory.models.worded_lesson import lesson as worded_lesson

@@ -275,3 +275,10 @@ def _is_hidden(character: str, before: str) -> bool:
     if character in _DRAWN_AS_NOTHING or "\ufe00" <= character <= "\ufe0e":
         return True
     return unicodedata.category(character) in _UNSEEN_CATEGORIES
+
+
+def plural(number: int, noun: str) -> str:
+    """Count a noun: `1 memory`, `2 memories`."""
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number:,} {noun[:-1]}ies" if noun.endswith("y") else f"{number:,} {noun}s"

@@ -1,4 +1,4 @@
-"""Make the catalogue from the index and the vectors, or read the one that was made before.
+"""The catalogue: plain arrays of all that ranking knows of every memory, in the order of sessions.
 
 Making it means reading one line per passage and embedding texts that were never embedded: some
 15 ms for 10,000 memories, and done again after each change of the index. So it is kept in a file,
@@ -23,15 +23,55 @@ from loki_memory.models.kinds import KINDS, SCOPES, STATUSES
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from loki_memory.embedding import Embedding
+    from loki_memory.embedding.static_model import Embedding
     from loki_memory.index.index import Index
     from loki_memory.index.vectors import Vectors
 
+    Ints = NDArray[np.int32]
+    Floats = NDArray[np.float32]
+    Codes = NDArray[np.uint8]
     Progress = Callable[[int, int], None]
 
+UNKNOWN_DAY = -(2**31)
+NEVER = 2**31 - 1
 _VERSION = 5  # of the file
 _BATCH = 2000  # texts that are embedded and written at a time
 _EMPTY = np.zeros(0, np.int32)
+
+
+class Corpus(NamedTuple):
+    """All documents and their passages."""
+
+    row: Ints  # per document: its row in the index
+    kind: Codes  # its place in KINDS
+    session: Ints  # a number per session; -1 for none
+    length: Ints  # tokens of the whole document, repeated ones too
+    centre: Floats  # its middle, in tokens since the start of its session
+    day: Ints  # of the moment it speaks of, since 1970; UNKNOWN_DAY if it does not say
+    speaker: Ints  # a number per agent or speaker; -1 for none
+    first: Ints  # documents + 1: passages of document d are first[d] … first[d + 1] - 1
+    document: Ints  # per passage: its document
+    tokens: NDArray[np.uint32]  # distinct token ids of all passages, one after the other
+    starts: NDArray[np.int64]  # passages + 1: where each passage's tokens begin
+    rarity: Floats  # per token id: ln(1 + (N - n + .5) / (n + .5)) over passages
+
+
+class Catalogue(NamedTuple):
+    """The corpus with what finding candidates needs besides."""
+
+    corpus: Corpus
+    status: Codes  # per document: its place in STATUSES
+    scope: Codes  # … in SCOPES
+    until: Ints  # … the day from which on it does not hold; a day that never comes if it does
+    size: Ints  # … bytes of the whole record
+    foreign: Codes  # 1 where the memory was imported or comes from outside
+    unproven: Codes  # 1 where it is not told unasked: `gate.PROVEN`
+    passage: Ints  # per passage: its row in the index, and in the full text
+    entry: Ints  # per passage: its entry among the vectors; -1 for none
+    norm: Floats  # per passage: length of its vector less half of the mean
+    mean: Floats  # of all vectors
+    sessions: list[str]
+    speakers: list[str]
 
 
 def load(
@@ -272,53 +312,3 @@ def _read(file: Path, stamp: bytes) -> Catalogue | None:
         return None
     own = len(Corpus._fields)
     return Catalogue._make([Corpus._make(arrays[:own]), *arrays[own:], sessions, speakers])
-
-
-# -- What ranking knows of every memory: plain arrays, in the order of their sessions -------------
-
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int32]
-    Floats = NDArray[np.float32]
-    Codes = NDArray[np.uint8]
-
-UNKNOWN_DAY = -(2**31)
-NEVER = 2**31 - 1
-
-
-class Corpus(NamedTuple):
-    """All documents and their passages."""
-
-    row: Ints  # per document: its row in the index
-    kind: Codes  # its place in KINDS
-    session: Ints  # a number per session; -1 for none
-    length: Ints  # tokens of the whole document, repeated ones too
-    centre: Floats  # its middle, in tokens since the start of its session
-    day: Ints  # of the moment it speaks of, since 1970; UNKNOWN_DAY if it does not say
-    speaker: Ints  # a number per agent or speaker; -1 for none
-    first: Ints  # documents + 1: passages of document d are first[d] … first[d + 1] - 1
-    document: Ints  # per passage: its document
-    tokens: NDArray[np.uint32]  # distinct token ids of all passages, one after the other
-    starts: NDArray[np.int64]  # passages + 1: where each passage's tokens begin
-    rarity: Floats  # per token id: ln(1 + (N - n + .5) / (n + .5)) over passages
-
-
-class Catalogue(NamedTuple):
-    """The corpus with what finding candidates needs besides."""
-
-    corpus: Corpus
-    status: Codes  # per document: its place in STATUSES
-    scope: Codes  # … in SCOPES
-    until: Ints  # … the day from which on it does not hold; a day that never comes if it does
-    size: Ints  # … bytes of the whole record
-    foreign: Codes  # 1 where the memory was imported or comes from outside
-    unproven: Codes  # 1 where it is not told unasked: `gate.PROVEN`
-    passage: Ints  # per passage: its row in the index, and in the full text
-    entry: Ints  # per passage: its entry among the vectors; -1 for none
-    norm: Floats  # per passage: length of its vector less half of the mean
-    mean: Floats  # of all vectors
-    sessions: list[str]
-    speakers: list[str]

@@ -1,9 +1,10 @@
-"""Questions that plain SQL answers: an id, the beginning of one, or `field:value`.
+"""Questions that plain SQL answers: ids, `field:value`, or dates and people in plain words.
 
     sem-001                          that memory
     ep-2026-01-06*                   memories whose ids begin so
     since:yesterday                  also today, "last week", a day or a month
     category:testing flaky           the rest of the text is ranked within what the fields leave
+    what went wrong last week        is written again with fields, and so is "who worked on X"
 
 A field is named as in the files. Anything else with a colon is text like any other.
 """
@@ -11,15 +12,24 @@ A field is named as in the files. Anything else with a colon is text like any ot
 from __future__ import annotations
 
 import re
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.errors import InvalidRecord
-from loki_memory.index.search import FIELDS, PREFIX, rows_of, rows_with
+from loki_memory.index.search import (
+    FIELDS,
+    PREFIX,
+    agents_touching,
+    rows_of,
+    rows_with,
+    touched_together,
+)
 from loki_memory.models.ids import ID
 from loki_memory.models.kinds import KINDS, SCOPES, STATUSES
 
 if TYPE_CHECKING:
     from loki_memory.index.index import Index
+
 
 _CLOSED = {"kind": KINDS, "status": STATUSES, "scope": SCOPES}
 _FIELD = r"(?<!\S)([a-z]+):(?:\"([^\"]+)\"|([^\s\":/][^\s\"]*))(?!\S)"
@@ -96,7 +106,6 @@ def _day(field: str, value: str, today: str) -> str | None:
         return value if field == "since" or len(value) > len("2026-01") else f"{value}-31"
     if not today:
         return None
-    from loki_memory.recall.plain_questions import period
 
     limits = period(value.replace("-", " "), today)
     return limits[_DAYS.index(field)] if limits else None
@@ -114,3 +123,123 @@ def _named(text: str, index: Index) -> dict[str, int]:
     ids = [word for word in dict.fromkeys(words) if "-" in word and ID.fullmatch(word)]
     found = rows_of(index, ids)
     return {name: found[name] for name in ids if name in found}
+
+
+# -- dates, agents and files in plain words --------------------------------------------------------
+
+
+_MOST = 5  # people or files that are named
+_DAY = r"\d{4}-\d\d-\d\d"
+_PERIOD = (
+    rf"\b(?:yesterday|today|(?:this|last) (?:week|month)|(?:since|on|until) {_DAY}"
+    r"|(?:in|over|during) the (?:last|past) (?P<count>\d{1,3}) (?P<unit>day|week|month)s?)\b"
+)
+_WE = r"(?:we|i|you|they|agents?)"
+_FORMS = {
+    "went": (
+        rf"what (?:went wrong|failed|broke|(?:errors|problems) (?:did {_WE} (?:meet|have|hit)"
+        r"|were there))\b"
+    ),
+    "done": (
+        r"what (?:happened|changed|was (?:done|changed|learned)"
+        rf"|did {_WE} (?:do|change|work on))\b"
+    ),
+    "who": (
+        r"who (?:has )?(?:last )?(?:worked on|works on|changed|touched|edited|wrote"
+        r"|knows(?: about)?)\s+(?P<path>\S+)"
+    ),
+    "with": (
+        r"(?:what|which files?)(?: else| files?)? (?:is |are )?(?:usually )?chang(?:es?|ed)"
+        r"(?: together)? with\s+(?P<path>\S+)"
+    ),
+}
+_LEFT = r"[\s?.!,]+"
+
+
+class PlainQuestion(NamedTuple):
+    """A question in terms of fields; `path` is the file that people or files are asked about."""
+
+    form: str
+    query: str
+    path: str = ""
+
+
+def translate(query: str, today: str) -> PlainQuestion | None:
+    """Write a question about dates, people or files with fields; None if it is another one.
+
+    >>> translate("What went wrong last week?", "2026-11-17")
+    PlainQuestion(form='went', query='went:wrong since:2026-11-09 until:2026-11-15', path='')
+    >>> translate("who worked on src/app.py?", "2026-11-17")
+    PlainQuestion(form='who', query='kind:episode touches:src/app.py', path='src/app.py')
+    """
+    text = query.strip()
+    for form, pattern in _FORMS.items():
+        found = re.match(pattern, text, re.IGNORECASE)
+        if found:
+            return _with_fields(form, found.groupdict(), text[found.end() :], today)
+    return None
+
+
+def _with_fields(
+    form: str, named: dict[str, str | None], rest: str, today: str
+) -> PlainQuestion | None:
+    fields = ["went:wrong" if form == "went" else "kind:episode"]
+    path = (named.get("path") or "").rstrip("?.,!`'\"").lstrip("`'\"").removeprefix("./")
+    if path:
+        fields.append(f"touches:{path}")
+    time = re.search(_PERIOD, rest, re.IGNORECASE)
+    if time and today:
+        fields += _limits(time, date.fromisoformat(today[:10]))
+        rest = rest.replace(time[0], " ", 1)
+    elif form == "done":
+        return None  # without a time it asks for a subject, like any other question
+    words = re.sub(_LEFT, " ", rest).strip()
+    return PlainQuestion(form, " ".join(filter(None, [*fields, words])), path)
+
+
+def _limits(found: re.Match[str], today: date) -> list[str]:
+    """The first and the last day of a period, as fields."""
+    said = found[0].lower()
+    if found["count"]:
+        days = int(found["count"]) * {"day": 1, "week": 7, "month": 30}[found["unit"].lower()]
+        return [f"since:{today - timedelta(days)}", f"until:{today}"]
+    named = period(said, str(today))
+    if named:
+        return [f"since:{named[0]}", f"until:{named[1]}"]
+    word, day = said.split()
+    return [f"{name}:{day}" for name in ("since", "until") if word in {name, "on"}]
+
+
+def period(said: str, today: str) -> tuple[str, str] | None:
+    """The first and the last day of a period in words; None if the words are no period.
+
+    >>> period("last week", "2026-11-17")
+    ('2026-11-09', '2026-11-15')
+    """
+    day = date.fromisoformat(today[:10])
+    monday, first = day - timedelta(day.weekday()), day.replace(day=1)
+    named = {
+        "today": (day, day),
+        "yesterday": (day - timedelta(1), day - timedelta(1)),
+        "this week": (monday, day),
+        "last week": (monday - timedelta(7), monday - timedelta(1)),
+        "this month": (first, day),
+        "last month": ((first - timedelta(1)).replace(day=1), first - timedelta(1)),
+    }
+    found = named.get(said.lower())
+    return (str(found[0]), str(found[1])) if found else None
+
+
+def counted(question: PlainQuestion, index: Index) -> str:
+    """The people or files that a question asks for, in one line; empty if it asks for neither."""
+    if question.form == "who":
+        people = agents_touching(index, question.path)[:_MOST]
+        return ", ".join(f"{name} ({_times(count)}, last {day})" for name, count, day in people)
+    if question.form == "with":
+        total, files = touched_together(index, question.path, _MOST)
+        return ", ".join(f"{path} ({count} of {_times(total)})" for path, count in files)
+    return ""
+
+
+def _times(count: int) -> str:
+    return f"{count} episode{'' if count == 1 else 's'}"

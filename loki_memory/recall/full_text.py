@@ -17,7 +17,7 @@ import numpy as np
 
 from loki_memory.index import search
 from loki_memory.recall.question import STOP_WORDS
-from loki_memory.recall.ranking import Near, Word
+from loki_memory.recall.signals import Near, Word
 
 if TYPE_CHECKING:
     from loki_memory.index.index import Index
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 _MOST_WORDS = 40  # that the full text is asked for: each is a query
 _MOST_MATCHES = 30_000  # of one question, in all: FTS5 takes about 1 µs to weigh each
 _KEPT_MATCHES = 4_000_000  # that are remembered between questions: 32 MB
-_DETAIL = 0.3  # what a word in a log of actions counts against one in the goal
 _GUESS = 0.7  # what a word counts that is only like the one asked for
 _LIKE = 0.5  # share of letters' triples that two words must have in common
 _WITHIN = 0.25  # the same for scripts without spaces, where a "word" is a whole clause
@@ -119,7 +118,6 @@ class Lexicon:
         here = places >= 0
         places = places[here]
         scores: Floats = weights[here].astype(np.float32)
-        scores[self._catalogue.entry[places] < 0] *= _DETAIL
         return Word(name, rarity * share, places, scores)
 
     def _close(self, a: Word, b: Word) -> Any:

@@ -1,94 +1,48 @@
 """Order memories by how well they answer a question: a pure function over plain arrays.
 
-A quick look at everything (words + cosine) chooses some candidates. They and their neighbours in
-the session, the region, are then looked at closely:
+A quick look at everything (words + cosine) chooses some candidates. `signals` looks closely at them
+and their neighbours. Each signal is brought to 0 … 1 over the candidates, so the best of them has 1
+however poor it is. For words that is wrong where a question is put in other words than its answer:
+the memory that shares a chance word with it would win. So words count by how much of the question
+the best memory covers, and what they lose goes to the meaning.
 
-1. *Words.* Each word of the question counts by BM25 where it stands, and less where a neighbour in
-   the same session says it: a turn of talk leaves out what was said just before. A word that a
-   memory has itself gains nothing. What comes later lends half as much as what came before.
-   A memory of several passages counts half by its best one, half as a whole.
-2. *Cosine* of the question with the memory's best passage, and a little with all of them.
-3. *MaxSim.* Each token of the question finds its nearest token in the passage, with the same
-   lending; rare tokens count more.
-4. *Sentence.* Cosine with the sentence model's vectors, where there are any, and a part of that of
-   the turns on either side.
-5. Words that stand together, the scores of the two neighbours, length, who speaks, when, what kind
-   of answer is wanted, the opening of a session, a question and its answer, the session's best.
-
-The weights were measured on long conversations between people, between people and assistants, and
-on sessions of coding agents; they are round because the optimum is flat.
+To the sum of signals come the scores of the two neighbours, length, who speaks, when, what kind of
+answer is wanted, a question and its answer, and the session's best. The weights were measured on
+long conversations between people, between people and assistants, and on sessions of coding agents;
+they are round because the optimum is flat.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from loki_memory.models.kinds import KINDS
-from loki_memory.recall.dates import timely
-from loki_memory.recall.fusion import fused, share, spread, total
-from loki_memory.recall.region import Region, around, best, lent, ranges
+from loki_memory.recall.catalogue import UNKNOWN_DAY
+from loki_memory.recall.signals import Found, Region, Tokens, around, look_closely, share, spread
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from loki_memory.recall.catalogue import Corpus, Floats, Ints
-    from loki_memory.recall.question import Question
-    from loki_memory.recall.region import Mask
+    from loki_memory.recall.question import Date, Question
+    from loki_memory.recall.signals import Mask, Signals
 
     Parts = dict[str, Floats]
 
 _SEEDS = 100  # candidates of the quick look; three times as many changed nothing
-_MOST_TOKENS = 24  # of the question, the rarest: a pasted log is no better described by more
-_WHOLE_QUESTION = 33.0  # of rarity, some six rare words: no memory says all of a long prompt
-_WHOLE = 0.3  # of a likeness comes from all passages: one stray passage is not the memory
-_K1, _B = 1.2, 0.75  # of BM25, as FTS5 has them
 _BESIDE = 0.1  # of the score of the turn before and of the turn after
-_BEFORE, _AFTER = 0.3, 0.15  # of the sentence likeness of the turn before and of the turn after
-_ALONE = 0.5  # of its own, where there is no such turn
 _LENGTH = 0.07  # for each factor e in length beyond _LONG: long texts have a bit of everything
 _SPEAKER = 0.15
 _EXPECTED = 0.15  # has a time for "when", a number for "how many"
-_OPENING = 0.1  # the first of a session says what the session is about
 _ASKS = 0.05  # taken from a short text that asks, given to the answer that follows
 _SHORT, _LONG = 40, 60  # tokens
 _SESSION = 0.2  # of the best score in the session
 
 _EPISODE = KINDS.index("episode")
-
-
-class Word(NamedTuple):
-    """One word of the question, and the passages that have it, each once."""
-
-    word: str
-    rarity: float  # ln(1 + (N - n + .5) / (n + .5)), of a word that nobody wrote too
-    passages: Ints  # positions in the corpus
-    scores: Floats  # BM25 of this word alone, with that rarity
-
-
-class Near(NamedTuple):
-    """Two neighbouring words of the question, and the passages that have them close together."""
-
-    weight: float  # the smaller rarity
-    passages: Ints
-
-
-class Signals(NamedTuple):
-    """Evidence of the index and the embedding about a question."""
-
-    words: Sequence[Word]
-    near: Sequence[Near]
-    cosine: Floats  # per passage, centred
-    tokens: Ints  # of the question, without stop words
-    weights: Floats  # their rarity
-    similar: Callable[[Ints], Floats]  # distinct token ids -> [tokens, ids] cosines
-    allowed: Mask | None = None  # per document: others do not appear and lend nothing
-    boost: Floats | None = None  # per document: what other signals add to its score
-    expected: Ints | None = None  # token ids of which an answer is likely to have one
-    asking: Ints | None = None  # token ids that mark a question
-    sentence: Floats | None = None  # per passage: cosine by the sentence model
 
 
 class Ranked(NamedTuple):
@@ -110,7 +64,7 @@ def rank(corpus: Corpus, question: Question, signals: Signals, limit: int = 200)
     region = around(corpus, signals.allowed, _seeds(corpus, signals, quick, hopes), quick)
     if not len(region.documents):
         return _nothing()
-    found = _closely(corpus, signals, region)
+    found = look_closely(corpus, signals, region)
     if question.title:  # no memory has most of a long text, and many words are no chance
         found = found._replace(cover=1.0)
     parts = _fused(region, found)
@@ -180,187 +134,67 @@ def _seeds(corpus: Corpus, signals: Signals, quick: Floats, hopes: Floats | None
     return np.arange(len(score), dtype=np.int32)
 
 
-# -- the close look -------------------------------------------------------------------------------
-
-
-class _Tokens(NamedTuple):
-    """The tokens of the region's passages."""
-
-    ids: NDArray[np.intp]  # one after the other
-    owner: Ints  # per token: its document in the region
-
-
-class _Found(NamedTuple):
-    """Results of the close look, per document of the region."""
-
-    words: Floats
-    cosine: Floats
-    maxsim: Floats
-    near: Floats
-    passage: Ints  # the best one
-    tokens: _Tokens
-    certainty: float
-    alike: Floats
-    closest: Floats
-    cover: float  # of the question's rarity, by the document that has most of its words
-    sentence: Floats | None
-
-
-def _closely(corpus: Corpus, signals: Signals, region: Region) -> _Found:
-    starts = corpus.starts[region.passages]
-    counts = corpus.starts[region.passages + 1] - starts
-    tokens = corpus.tokens[ranges(starts, counts)].astype(np.intp)
-    words = _matches(corpus, signals.words, region.passages)
-    likes = _likeness(corpus, signals, tokens, counts)
-    cosine = signals.cosine[region.passages]
-    loans = lent(region, np.hstack([words, likes]))
-    width = words.shape[1]
-    each_word = np.maximum(words, loans[:, :width])
-    each_token = np.maximum(likes, loans[:, width:])
-    by_word, by_token = each_word.sum(axis=1), each_token.sum(axis=1)
-    return _Found(
-        words=_worded(region, words, each_word, signals.words, _relative(corpus, region.documents)),
-        cosine=_about(region, cosine, counts),
-        maxsim=_summed(region, each_token),
-        near=best(region, _together(corpus, signals.near, region.passages)),
-        passage=_best_passage(region, share(by_word) + spread(cosine) + spread(by_token)),
-        tokens=_Tokens(tokens, np.repeat(region.owner, counts)),
-        certainty=float(likes.sum(axis=1).max()) + float(cosine.max()),
-        alike=best(region, likes.sum(axis=1)),
-        closest=best(region, cosine),
-        cover=_cover(words, signals.words),
-        sentence=_sentence(signals, region, counts),
-    )
-
-
-def _cover(own: Floats, words: Sequence[Word]) -> float:
-    """The share of the question's rarity that the passage with most of it has."""
-    rarity = np.array([word.rarity for word in words], np.float32)
-    whole = min(float(rarity.sum()), _WHOLE_QUESTION)
-    return float(((own > 0) @ rarity).max()) / whole if whole > 0 else 0.0
-
-
-def _sentence(signals: Signals, region: Region, counts: NDArray[np.int64]) -> Floats | None:
-    """Each document's likeness to the sentence model, with a part of its neighbours'."""
-    if signals.sentence is None:
-        return None
-    own = _about(region, signals.sentence[region.passages], counts)
-    tall = np.full(region.height + 2, np.nan, np.float32)
-    tall[region.place + 1] = own
-    before, after = tall[region.place], tall[region.place + 2]
-    alone = np.float32(_ALONE) * own
-    before, after = (np.where(np.isnan(turn), alone, turn) for turn in (before, after))
-    joined: Floats = own + np.float32(_BEFORE) * before + np.float32(_AFTER) * after
-    return joined.astype(np.float32)
-
-
-def _matches(corpus: Corpus, words: Sequence[Word], passages: Ints) -> Floats:
-    """[passages, words]: what each word says about each passage."""
-    matches = np.zeros((len(passages), len(words)), np.float32)
-    everywhere = np.zeros(len(corpus.document), np.float32)
-    for column, word in enumerate(words):
-        everywhere[word.passages] = word.scores
-        matches[:, column] = everywhere[passages]
-        everywhere[word.passages] = 0
-    return matches
-
-
-def _together(corpus: Corpus, near: Sequence[Near], passages: Ints) -> Floats:
-    together = np.zeros(len(corpus.document), np.float32)
-    for pair in near:
-        together[pair.passages] += np.float32(pair.weight)
-    return together[passages]
-
-
-def _likeness(
-    corpus: Corpus, signals: Signals, tokens: NDArray[np.intp], counts: NDArray[np.int64]
-) -> Floats:
-    """[passages, tokens of the question]: the nearest token of each, by weight."""
-    chosen = _weightiest(signals.weights)
-    total = float(signals.weights[chosen].sum())
-    likes = np.zeros((len(counts), len(chosen)), np.float32)
-    filled = np.flatnonzero(counts)
-    if total <= 0 or not len(filled):
-        return likes
-    is_used = np.zeros(len(corpus.rarity), np.bool_)
-    is_used[tokens] = True
-    distinct = np.flatnonzero(is_used)
-    row = np.zeros(len(is_used), np.intp)
-    row[distinct] = np.arange(len(distinct))
-    similar = np.maximum(signals.similar(distinct.astype(np.int32))[chosen], 0)
-    similar *= (signals.weights[chosen] / total)[:, None]
-    nearest = np.ascontiguousarray(similar.T).take(row[tokens], axis=0)
-    likes[filled] = np.maximum.reduceat(nearest, (np.cumsum(counts) - counts)[filled], axis=0)
-    return likes
-
-
-def _weightiest(weights: Floats) -> Ints:
-    if len(weights) <= _MOST_TOKENS:
-        return np.arange(len(weights), dtype=np.int32)
-    order = np.argsort(-weights, kind="stable")[:_MOST_TOKENS]
-    return np.sort(order).astype(np.int32)
-
-
-def _relative(corpus: Corpus, documents: Ints) -> Floats:
-    """The length of documents as a multiple of what is usual for their kind."""
-    lengths = corpus.length.astype(np.float32) + 1
-    usual = np.bincount(corpus.kind, lengths) / np.maximum(np.bincount(corpus.kind), 1)
-    relative: Floats = (lengths[documents] / usual[corpus.kind[documents]]).astype(np.float32)
-    return relative
-
-
-def _worded(
-    region: Region, own: Floats, each: Floats, words: Sequence[Word], relative: Floats
-) -> Floats:
-    """Half the words of each document's best passage, half BM25 of the document as a whole.
-
-    A passage's BM25 tells how often it has a word, for its length; the sum over the passages is
-    how often the document has it.
-    """
-    nearest = best(region, each.sum(axis=1))
-    if len(nearest) == len(each) or not words:
-        return nearest
-    rarity = np.maximum(np.array([word.rarity for word in words], np.float32), 1e-6)
-    full = np.float32(_K1 + 1)
-    parts = np.minimum(own / rarity, full - np.float32(0.05))
-    uses: Floats = np.add.reduceat(parts / (full - parts), region.first)
-    beyond = (1 - _B + _B * relative)[:, None].astype(np.float32)
-    whole: Floats = (rarity * full * uses / (uses + beyond)).sum(axis=1)
-    half = np.float32(0.5)
-    return half * nearest + half * whole
-
-
-def _summed(region: Region, columns: Floats) -> Floats:
-    """Each document's best passage, and a part of what all of its passages have together."""
-    nearest = best(region, columns.sum(axis=1))
-    if len(nearest) == len(columns):
-        return nearest
-    together: Floats = best(region, columns).sum(axis=1)
-    return np.float32(1 - _WHOLE) * nearest + np.float32(_WHOLE) * together
-
-
-def _about(region: Region, cosine: Floats, counts: NDArray[np.int64]) -> Floats:
-    """Each document's cosine; passages that were not embedded say nothing about the whole."""
-    if len(region.passages) == len(region.documents):
-        return cosine
-    embedded = (counts > 0).astype(np.float32)
-    known: Floats = np.add.reduceat(embedded, region.first)
-    total: Floats = np.add.reduceat(cosine * embedded, region.first)
-    mean = (total / np.maximum(known, 1)).astype(np.float32)
-    return np.float32(1 - _WHOLE) * best(region, cosine) + np.float32(_WHOLE) * mean
-
-
-def _best_passage(region: Region, score: Floats) -> Ints:
-    if len(region.passages) == len(region.documents):
-        return region.passages
-    is_best = np.flatnonzero(score == best(region, score)[region.owner])
-    return region.passages[is_best[np.searchsorted(is_best, region.first)]]
-
-
 # -- the sum --------------------------------------------------------------------------------------
 
 
-def _fused(region: Region, found: _Found) -> Parts:
+class SignalWeights(NamedTuple):
+    """The shares of the signals in a score."""
+
+    words: float
+    cosine: float
+    maxsim: float
+    sentence: float = 0.0
+
+    def towards(self, other: SignalWeights, share: float) -> SignalWeights:
+        """The weights on the way to others: 0 is here, 1 is there."""
+        pairs = zip(self, other, strict=True)
+        return SignalWeights(*(own + share * (there - own) for own, there in pairs))
+
+
+# Chosen on LoCoMo, BEAM and coding sessions, and on the questions of LoCoMo that share no word
+# with their answer, while the paraphrase sets were in view. Round, because the optimum is flat.
+# Static vectors find less by themselves, so words must step back earlier: the exponent.
+_STATIC, _STATIC_UNSHARED = SignalWeights(1 / 3, 1 / 3, 1 / 3), SignalWeights(0, 0.75, 0.25)
+_WITH_SENTENCES = SignalWeights(0.25, 0.15, 0.25, 0.35)
+_SENTENCES_UNSHARED = SignalWeights(0, 0.1, 0.1, 0.8)
+_STATIC_STEP, _SENTENCES_STEP = 2, 1
+_COVERED = 0.6  # of a question's rarity, from which on words count in full
+_NEAR = 0.1  # all words that stand together in the question stand together here
+
+
+def weights(cover: float, *, with_sentences: bool) -> SignalWeights:
+    """The weights for a question of which the best memory covers a share.
+
+    >>> weights(0.9, with_sentences=False).words > weights(0.2, with_sentences=False).words
+    True
+    """
+    known = min(1.0, cover / _COVERED)
+    if with_sentences:
+        return _SENTENCES_UNSHARED.towards(_WITH_SENTENCES, known**_SENTENCES_STEP)
+    return _STATIC_UNSHARED.towards(_STATIC, known**_STATIC_STEP)
+
+
+def fused(found: Found) -> dict[str, Floats]:
+    """The weighed signals; they add up to the score."""
+    chosen = weights(found.cover, with_sentences=found.sentence is not None)
+    parts = {
+        "bm25": np.float32(chosen.words) * share(found.words),
+        "cosine": np.float32(chosen.cosine) * spread(found.cosine),
+        "maxsim": np.float32(chosen.maxsim) * spread(found.maxsim),
+        "near": np.float32(_NEAR) * share(found.near),
+    }
+    if found.sentence is not None:
+        parts["sentence"] = np.float32(chosen.sentence) * spread(found.sentence)
+    return parts
+
+
+def total(parts: Mapping[str, Floats]) -> Floats:
+    """The sum of parts."""
+    summed: Floats = np.sum(list(parts.values()), axis=0, dtype=np.float32)
+    return summed
+
+
+def _fused(region: Region, found: Found) -> Parts:
     """The parts that speak of the text, with a little of the neighbours' scores."""
     parts = fused(found)
     whole = np.float32(1 / (1 + 2 * _BESIDE))
@@ -379,9 +213,8 @@ def _length(corpus: Corpus, documents: Ints) -> Floats:
     return loss
 
 
-def _bonus(corpus: Corpus, signals: Signals, region: Region, tokens: _Tokens) -> Floats:
+def _bonus(corpus: Corpus, signals: Signals, region: Region, tokens: Tokens) -> Floats:
     bonus = np.zeros(len(region.documents), np.float32)
-    bonus[_opens(corpus, region.documents)] = _OPENING
     if signals.expected is not None and len(signals.expected):
         bonus[_having(corpus, region, tokens, signals.expected)] += _EXPECTED
     if signals.asking is not None and len(signals.asking):
@@ -390,16 +223,6 @@ def _bonus(corpus: Corpus, signals: Signals, region: Region, tokens: _Tokens) ->
         bonus[asks] -= _ASKS
         bonus[_answers(corpus, region, asks)] += _ASKS
     return bonus
-
-
-def _opens(corpus: Corpus, documents: Ints) -> Mask:
-    """Mark documents that open a session of several."""
-    session = corpus.session
-    before, after = np.maximum(documents - 1, 0), np.minimum(documents + 1, len(session) - 1)
-    first = (session[before] != session[documents]) | (documents == 0)
-    more = (session[after] == session[documents]) & (after > documents)
-    opens: Mask = (session[documents] >= 0) & first & more
-    return opens
 
 
 def _answers(corpus: Corpus, region: Region, asks: Mask) -> Mask:
@@ -412,7 +235,7 @@ def _answers(corpus: Corpus, region: Region, asks: Mask) -> Mask:
     return answers
 
 
-def _having(corpus: Corpus, region: Region, tokens: _Tokens, wanted: Ints) -> Mask:
+def _having(corpus: Corpus, region: Region, tokens: Tokens, wanted: Ints) -> Mask:
     """Mark documents that have one of the tokens."""
     is_wanted = np.zeros(len(corpus.rarity), np.bool_)
     is_wanted[wanted] = True
@@ -430,7 +253,7 @@ def _best_of_session(corpus: Corpus, region: Region, scores: Floats) -> Floats:
     return spread
 
 
-def _ordered(region: Region, found: _Found, parts: Parts, limit: int) -> Ranked:
+def _ordered(region: Region, found: Found, parts: Parts, limit: int) -> Ranked:
     scores = total(parts)
     order = np.argsort(-scores, kind="stable")[: max(limit, 0)]
     return Ranked(
@@ -448,3 +271,47 @@ def _nothing() -> Ranked:
     none = np.zeros(0, np.int32)
     nothing = np.zeros(0, np.float32)
     return Ranked(none, nothing, {}, none, 0.0, nothing, nothing)
+
+
+# -- dates -----------------------------------------------------------------------------------------
+
+
+_DATE = 0.5  # on the day, or in the month, that the question names
+_YEARS = 100  # that a month without a year is looked for in
+_EPOCH = date(1970, 1, 1).toordinal()
+
+
+def is_dated(corpus: Corpus, question: Question) -> bool:
+    """Check if there is a memory of a day that the question names."""
+    days = tuple(date for date in question.dates if date.day)
+    return bool(days) and bool(timely(corpus.day, days).max(initial=0) >= np.float32(_DATE))
+
+
+def timely(days: Ints, dates: Sequence[Date]) -> Floats:
+    """The worth of each day: that of a date that is named, or nothing."""
+    known = days[days != UNKNOWN_DAY]
+    if not len(known):
+        return np.zeros(len(days), np.float32)
+    best = np.zeros(len(days), np.float32)
+    for begin, end in _spans(dates, int(known.min()), int(known.max())):
+        best[(days >= begin) & (days <= end)] = _DATE
+    return best
+
+
+def _spans(dates: Sequence[Date], oldest: int, newest: int) -> Iterator[tuple[int, int]]:
+    """First and last day, since 1970, of each date; of every year of the store if it has none."""
+    years = [_year(day) for day in (oldest, newest)]
+    for year, month, day in dates:
+        possible = [year] if year else range(max(years[0], years[1] - _YEARS), years[1] + 1)
+        for candidate in possible:
+            try:
+                begin = date(candidate, month, day or 1)
+                after = begin.replace(day=1, month=month % 12 + 1, year=candidate + month // 12)
+            except ValueError:  # 31 April
+                continue
+            end = begin if day else after.fromordinal(after.toordinal() - 1)
+            yield begin.toordinal() - _EPOCH, end.toordinal() - _EPOCH
+
+
+def _year(day: int) -> int:
+    return date.fromordinal(min(max(day + _EPOCH, 1), date.max.toordinal())).year

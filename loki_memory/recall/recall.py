@@ -11,21 +11,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.errors import InvalidRecord
 from loki_memory.index.search import HitDetails, contradicting, details
-from loki_memory.integrity.reviewed import known_unreviewed
-from loki_memory.integrity.unverified import doubts
+from loki_memory.integrity.reviewed import doubts, known_unreviewed
 from loki_memory.models.kinds import KINDS, SCOPES, STATUSES
 from loki_memory.models.text import tokens
-from loki_memory.recall.relevance import chances
-from loki_memory.recall.rerank import UNHELPFUL, UNHELPFUL_TILT, within
-from loki_memory.recall.result import Query, Recollection, Recollections
-from loki_memory.recall.task_types import TASKS
+from loki_memory.recall.rerank import TASKS, UNHELPFUL, UNHELPFUL_TILT, within
+from loki_memory.recall.result import Query, Recollection, Recollections, chances
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from loki_memory.home import Home
     from loki_memory.homes import OpenWorkspace
-    from loki_memory.recall.explain import Hit
+    from loki_memory.recall.rerank import Hit
     from loki_memory.recall.retriever import RetrieverAnswer
 
 _WIDTH = 240  # characters of a line about a hit

@@ -1,23 +1,138 @@
-"""Choose among candidates: what is known of a memory besides its text, variety, room for each kind.
+"""Choose among candidates and say why: what is known of a memory besides its text tilts the order.
 
-Relevance decides. Confidence, strength, freshness, status and the type of task only tilt it: each
-factor is bounded, so that no memory is shown for being popular, and none hidden for being old.
+Relevance decides. Confidence, strength, freshness, status and the type of task, where it is known,
+only tilt it: each factor is bounded, so that no memory is shown for being popular, and none hidden
+for being old. The weights of types of task are those of Loki Mode's documents, except that what
+went wrong before is never weighted 0: the agent that implements is the one that repeats a mistake.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.models.text import tokens
 from loki_memory.recall.question import split_words
-from loki_memory.recall.task_types import FAMILIES, weight
+from loki_memory.recall.result import Nearness
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from loki_memory.recall.catalogue import Catalogue
+    from loki_memory.recall.ranking import Ranked
+    from loki_memory.recall.signals import Word
+
+
+class Weights(NamedTuple):
+    """Weights of each family of memories for a type of task."""
+
+    episodic: float
+    semantic: float
+    skills: float
+    warnings: float
+
+
+_NEVER_NOTHING = 0.15  # what anti-patterns and skills weigh where Loki Mode says 0
+TASKS: Mapping[str, Weights] = {
+    "exploration": Weights(0.6, 0.3, 0.1, _NEVER_NOTHING),
+    "implementation": Weights(0.15, 0.5, 0.35, _NEVER_NOTHING),
+    "debugging": Weights(0.4, 0.2, 0.05, 0.4),
+    "review": Weights(0.3, 0.5, 0.05, 0.2),
+    "refactoring": Weights(0.25, 0.45, 0.3, _NEVER_NOTHING),
+}
+FAMILIES: Mapping[str, str] = {
+    "episode": "episodic",
+    "handoff": "episodic",
+    "ledger": "episodic",
+    "pattern": "semantic",
+    "fact": "semantic",
+    "skill": "skills",
+    "anti-pattern": "warnings",
+    "learning": "warnings",
+}
+
+# Whole words and phrases; "refactor*" also stands for what begins so. "prefix" is no fix, and
+# "address" adds nothing.
+_CUES: Mapping[str, str] = {
+    "exploration": "explor*, investigat*, understand, research, survey, find out, look in, "
+    "look into, look at, look for, look around, how do, how does, where is, where are, where do, "
+    "where does, what is, what are, what does, why is, why are, why do, why does, overview, "
+    "learn about, read up, map out",
+    "implementation": "implement*, build, builds, building, add, adds, adding, create, creates, "
+    "creating, write, writing, develop*, introduc*, support, integrat*, feature, endpoint, set up, "
+    "setup, wire up, scaffold",
+    "debugging": "debug*, fix, fixes, fixing, fixed, bug, bugs, error, errors, fail, fails, "
+    "failing, failed, failure, failures, broken, breaks, crash*, exception, exceptions, traceback, "
+    "stack trace, stacktrace, regress*, flaky, hang, hangs, leak, leaks, troubleshoot*, wrong, "
+    "not working, doesn't work, does not work, root cause",
+    "review": "review*, audit*, inspect*, check over, assess*, evaluat*, critique, approve, "
+    "pull request, code quality, lint, security check, sign off",
+    "refactoring": "refactor*, clean up, cleanup, restructur*, renam*, extract*, simplif*, "
+    "dedup*, reorganis*, reorganiz*, modernis*, moderniz*, migrat*, decoupl*, inline",
+}
+_PHASES: Mapping[str, str] = {
+    "exploration": "exploration",
+    "discovery": "exploration",
+    "bootstrap": "exploration",
+    "research": "exploration",
+    "planning": "exploration",
+    "architecture": "exploration",
+    "development": "implementation",
+    "implementation": "implementation",
+    "coding": "implementation",
+    "testing": "debugging",
+    "qa": "debugging",
+    "debugging": "debugging",
+    "verification": "review",
+    "review": "review",
+    "refactoring": "refactoring",
+    "cleanup": "refactoring",
+    "maintenance": "refactoring",
+}
+_AROUND = ".,;:!?()[]{}'\"`"
+_LONGEST = 4000  # characters of a question that are looked at
+_WORD_COUNTS, _ERROR_COUNTS, _PHASE_COUNTS = 2, 3, 4  # Loki Mode's: keyword, action, phase
+
+
+def detect(text: str, *, phase: str = "", error: bool = False) -> str:
+    """The type of task that a question is asked for; empty if nothing tells."""
+    words = [word.strip(_AROUND) for word in text[:_LONGEST].lower().split()]
+    votes = {task: _WORD_COUNTS * _heard(cues, words) for task, cues in _CUES.items()}
+    if error:
+        votes["debugging"] += _ERROR_COUNTS
+    known = _PHASES.get(phase.strip().lower(), "")
+    if known:
+        votes[known] += _PHASE_COUNTS
+    best = max(votes, key=lambda task: (votes[task], task == known))
+    alone = list(votes.values()).count(votes[best]) == 1
+    return best if votes[best] and (alone or known == best) else ""
+
+
+def _heard(cues: str, words: list[str]) -> int:
+    """Count the cues that a text has."""
+    line = f" {' '.join(words)} "
+    heard = 0
+    for cue in cues.split(", "):
+        begins = cue.endswith("*")
+        heard += f" {cue[:-1]}" in line if begins else f" {cue} " in line
+    return heard
+
+
+def weight(kind: str, task: str) -> float:
+    """The weight of a kind of memory for a task, as a share of the greatest."""
+    weights = TASKS.get(task)
+    if weights is None:
+        return 1.0
+    own: float = getattr(weights, FAMILIES.get(kind, "semantic"))
+    return own / max(weights)
+
+
+# -- choosing --------------------------------------------------------------------------------------
+
 
 FRESH_DAYS = 180  # after which a memory counts half as fresh
-_MMR = 0.9  # share of relevance against novelty; measured best among near copies
-_ROOM = 0.4  # of the best score, above which the best warning and the best skill have a place
-_MANY = 5  # hits from which on a place is kept
 _STATUS = {
     "candidate": 0.95,
     "disputed": 0.85,
@@ -131,58 +246,11 @@ def _use_tilt(strength: float) -> float:
     return UNHELPFUL_TILT if strength < 0 else 1 + 0.1 * strength / (1 + strength)
 
 
-def choose(
-    candidates: Sequence[Candidate],
-    k: int,
-    task: str,
-    alike: Callable[[int, int], float],
-) -> list[tuple[Candidate, float]]:
+def choose(candidates: Sequence[Candidate], k: int, task: str) -> list[tuple[Candidate, float]]:
     """At most k candidates with their scores, best first."""
     scored = [(candidate, judged(candidate, task)) for candidate in candidates]
     scored.sort(key=lambda pair: (-pair[1], pair[0].number))
-    picked = _varied(scored, k, alike)
-    for family in ("warnings", "skills"):
-        picked = _with_room(picked, scored, family)
-    picked.sort(key=lambda pair: (-pair[1], pair[0].number))
-    return picked
-
-
-def _varied(
-    scored: Sequence[tuple[Candidate, float]], k: int, alike: Callable[[int, int], float]
-) -> list[tuple[Candidate, float]]:
-    """Maximal marginal relevance: near copies of what is there already wait."""
-    waiting = list(scored)
-    picked: list[tuple[Candidate, float]] = []
-    nearest = [0.0] * len(waiting)
-    while waiting and len(picked) < k:
-        worth = [
-            _MMR * pair[1] - (1 - _MMR) * near for pair, near in zip(waiting, nearest, strict=True)
-        ]
-        best = max(range(len(waiting)), key=lambda n: (worth[n], -n))
-        chosen = waiting.pop(best)
-        nearest.pop(best)
-        picked.append(chosen)
-        for n, (other, _) in enumerate(waiting):
-            nearest[n] = max(nearest[n], alike(chosen[0].number, other.number))
-    return picked
-
-
-def _with_room(
-    picked: list[tuple[Candidate, float]], scored: Sequence[tuple[Candidate, float]], family: str
-) -> list[tuple[Candidate, float]]:
-    """The best of a family takes the last place if none of it was chosen and it is good enough."""
-    if len(picked) < _MANY or any(FAMILIES.get(hit.kind) == family for hit, _ in picked):
-        return picked
-    best = next((pair for pair in scored if FAMILIES.get(pair[0].kind) == family), None)
-    if best is None or best[1] < _ROOM * picked[0][1]:
-        return picked
-    others = [
-        n
-        for n, (hit, _) in enumerate(picked)
-        if FAMILIES.get(hit.kind) not in {"warnings", "skills"}
-    ]
-    last = max(others[1:], default=None)
-    return picked if last is None else [*picked[:last], *picked[last + 1 :], best]
+    return scored[:k]
 
 
 def within(texts: Sequence[str], budget: int) -> int:
@@ -193,3 +261,73 @@ def within(texts: Sequence[str], budget: int) -> int:
         if used > budget:
             return number
     return len(texts)
+
+
+# -- the reasons -----------------------------------------------------------------------------------
+
+
+_CLOSE = 0.8  # of the best cosine, from which on meaning is a reason of its own
+_WORDS_TOLD = 6
+
+
+class Hit(NamedTuple):
+    """A memory that was chosen: its row, its score, the reasons, what the score is made of."""
+
+    row: int
+    score: float
+    why: list[str]
+    parts: dict[str, float]
+    nearness: Nearness | None = None  # None where nothing was ranked
+
+
+def explained(
+    store: Catalogue,
+    asked: Sequence[Word],
+    ranked: Ranked,
+    chosen: Sequence[tuple[int, float]],
+    reasons: Mapping[int, Sequence[str]],
+    sure: Collection[int],
+) -> list[Hit]:
+    """The chosen documents as hits; those in `sure` have a reason that cannot be an accident."""
+    documents = ranked.documents[[number for number, _ in chosen]]
+    words = _words_in(store, asked, documents)
+    cosine = ranked.parts.get("cosine")
+    best = float(cosine.max(initial=0)) if cosine is not None else 0.0
+    hits = []
+    for (number, score), document in zip(chosen, documents.tolist(), strict=True):
+        parts = {name: float(values[number]) for name, values in ranked.parts.items()}
+        close = best > 0 and parts.get("cosine", 0.0) >= _CLOSE * best
+        why = _why(reasons.get(document, []), words.get(document, []), close=close)
+        if not why:
+            lent = parts.get("bm25", 0.0) > 0
+            why = ["stands beside what matches" if lent else "the nearest there is"]
+        alike, near_by = float(ranked.alike[number]), float(ranked.cosine[number])
+        near = Nearness(alike, near_by, document in sure)
+        was_ranked = near.alike != 0 or near.cosine != 0
+        row = int(store.corpus.row[document])
+        hits.append(Hit(row, score, why, parts, near if was_ranked else None))
+    return hits
+
+
+def _words_in(
+    store: Catalogue, asked: Sequence[Word], documents: NDArray[np.int32]
+) -> dict[int, list[str]]:
+    """The words of the question that each document has."""
+    import numpy as np  # whoever only words a line imports this module too
+
+    found: dict[int, list[str]] = {}
+    for word in asked:
+        has = np.zeros(len(store.corpus.row), np.bool_)
+        has[store.corpus.document[word.passages]] = True
+        for document in documents[has[documents]].tolist():
+            found.setdefault(document, []).append(word.word)
+    return found
+
+
+def _why(reasons: Sequence[str], words: Sequence[str], *, close: bool) -> list[str]:
+    why = list(dict.fromkeys(reasons))
+    if words:
+        why.append("matches " + ", ".join(f"'{word}'" for word in words[:_WORDS_TOLD]))
+    if close:
+        why.append("close in meaning")
+    return why

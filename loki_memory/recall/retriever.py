@@ -22,26 +22,29 @@ from loki_memory.index.vectors import Vectors
 from loki_memory.models.kinds import KINDS, SCOPES, STATUSES
 from loki_memory.recall import catalogue
 from loki_memory.recall.catalogue import UNKNOWN_DAY
-from loki_memory.recall.dates import is_dated
-from loki_memory.recall.exact_signals import shared
-from loki_memory.recall.explain import Hit, explained
-from loki_memory.recall.field_filters import Route, route
-from loki_memory.recall.follow_links import Links
+from loki_memory.recall.field_filters import Route, counted, route, translate
 from loki_memory.recall.full_text import Lexicon
-from loki_memory.recall.plain_questions import counted, translate
+from loki_memory.recall.links import Links, deepened, shared
 from loki_memory.recall.question import Question, ask
-from loki_memory.recall.ranking import Ranked, Signals, Word, rank
-from loki_memory.recall.relevance import among
-from loki_memory.recall.rerank import RIVAL, Candidate, DatedPassage, choose, newer_first
-from loki_memory.recall.result import FEW, Query
-from loki_memory.recall.sentence_vectors import SentenceVectors
-from loki_memory.recall.task_types import detect
-from loki_memory.recall.vector_similarity import Lengths, Meaning
+from loki_memory.recall.ranking import Ranked, is_dated, rank
+from loki_memory.recall.rerank import (
+    RIVAL,
+    Candidate,
+    DatedPassage,
+    Hit,
+    choose,
+    detect,
+    explained,
+    newer_first,
+)
+from loki_memory.recall.result import FEW, Query, among
+from loki_memory.recall.signals import Signals, Word
+from loki_memory.recall.vector_similarity import Lengths, Meaning, SentenceVectors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from loki_memory.embedding import Embedding
+    from loki_memory.embedding.static_model import Embedding
     from loki_memory.index.index import Index
     from loki_memory.recall.catalogue import Catalogue
 
@@ -188,8 +191,6 @@ class Retriever:
         searched = self._searched(links, asked, way, allowed)
         ranked = self._ranked(store, question, words, searched, boost)
         if asked.deep:
-            from loki_memory.recall.pagerank import deepened
-
             ranked = deepened(self._index, store, self._document, ranked, searched, reasons)
         if not (asked.status or way.status or way.is_named):
             ranked = links.with_successors(ranked, allowed, reasons)
@@ -201,7 +202,7 @@ class Retriever:
             candidates = newer_first(
                 candidates, statements, {w.word: w.rarity for w in words if len(w.passages)}
             )
-        chosen = self._chosen(store, asked, ranked, task, candidates)
+        chosen = [(one.number, score) for one, score in choose(candidates, asked.k, task)]
         hits = explained(store, words, ranked, chosen, reasons, sure)
         in_few = len(store.corpus.row) < FEW and _has_words(ranked)
         exact = bool(sure) or way.rows is not None or is_dated(store.corpus, question)
@@ -377,30 +378,9 @@ class Retriever:
             for number, row in zip(numbers, passages, strict=False)
         ]
 
-    def _chosen(
-        self,
-        store: Catalogue,
-        asked: Query,
-        ranked: Ranked,
-        task: str,
-        candidates: Sequence[Candidate],
-    ) -> list[tuple[int, float]]:
-        """Places among the ranked documents, with their final scores."""
-        alike = self._alike(store, ranked.passage[: len(candidates)])
-        chosen = choose(candidates, asked.k, task, lambda a, b: alike[a][b])
-        return [(candidate.number, score) for candidate, score in chosen]
-
     def _known(self, rows: Sequence[int]) -> dict[int, list[Any]]:
         """By row: id, then what a Candidate is made of."""
         return search.judged_fields(self._index, rows)
-
-    def _alike(self, store: Catalogue, passages: NDArray[np.int32]) -> list[list[float]]:
-        """Cosine of passages with each other."""
-        entries = store.entry[passages]
-        vectors = self.vectors.matrix[entries] if len(self.vectors) else np.zeros((len(entries), 1))
-        vectors[entries < 0] = 0
-        same: list[list[float]] = (vectors @ vectors.T).tolist()
-        return same
 
 
 def _has_words(ranked: Ranked) -> bool:

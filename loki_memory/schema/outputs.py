@@ -31,38 +31,28 @@ from loki_memory.browse.audit import Audit
 from loki_memory.browse.doctor import Diagnosis
 from loki_memory.browse.graph import Graph
 from loki_memory.browse.metrics import Metrics
-from loki_memory.browse.purge import Purged
+from loki_memory.browse.purge import Purged, Tainted
 from loki_memory.browse.status import Garbage, Stats, Status
-from loki_memory.browse.taint import Tainted
 from loki_memory.browse.topics import Branch, Timeline, Topics
 from loki_memory.browse.trust import BroughtMemories
 from loki_memory.cli import (
     browse,
     common,
-    consolidate,
     daemon,
-    demo,
-    export_memory,
     history,
-    hook,
-    import_memory,
-    ingest,
+    import_export,
     install,
+    learn,
     maintain,
-    mcp,
     merge_driver,
     output,
-    purge,
     read,
     recall,
-    record,
-    resolve,
     review,
     serve,
     sessions,
-    skills,
+    start,
     team,
-    ui,
     write,
 )
 from loki_memory.consolidation.run import Deduplicated
@@ -81,7 +71,7 @@ from loki_memory.injection.context import TaskContext
 from loki_memory.integrity.verify import Verified
 from loki_memory.interop.export_memory import ClearedMemory, ExportedMemory
 from loki_memory.interop.transfer import Transferred
-from loki_memory.journal.economics import Economics
+from loki_memory.journal.tally import Economics
 from loki_memory.seed.seeding import SeedPlan
 from loki_memory.server.tokens import NewToken
 
@@ -89,7 +79,7 @@ _COMMENTED = re.compile(r"^    (\w+): .*  # (?!noqa)(.+)$", re.MULTILINE)
 
 # The types that each command prints with `--json`; a failing command prints an `error`.
 OUTPUTS: dict[str, Any] = {
-    "record": record.RecordedEpisodes,
+    "record": sessions.RecordedEpisodes,
     "remember": common.StoredRecords,
     "lesson": common.StoredRecords,
     "correct": common.StoredRecords,
@@ -98,23 +88,23 @@ OUTPUTS: dict[str, Any] = {
     "forget": Forgotten,
     "purge": Purged,
     "taint": Tainted,
-    "quarantine": purge.QuarantineOutput,
+    "quarantine": write.QuarantineOutput,
     "restore": common.StoredRecords,
     "archive": write.ArchivedRecord,
     "pin": common.StoredRecords,
     "link": common.StoredRecords,
     "copy": Transferred,
     "move": Transferred,
-    "consolidate": consolidate.ConsolidateOutput,
-    "ingest": Ingested | ingest.IngestPlan,
-    "staged": ingest.StagedSessions,
+    "consolidate": learn.ConsolidateOutput,
+    "ingest": Ingested | sessions.IngestPlan,
+    "staged": sessions.StagedSessions,
     "replay": Replay,
-    "import": import_memory.ImportOutput | import_memory.ImportedArchive,
-    "export": Exported | ExportedMemory | export_memory.ExportedHtml,
+    "import": import_export.ImportOutput | import_export.ImportedArchive,
+    "export": Exported | ExportedMemory | import_export.ExportedHtml,
     "recall": recall.RecallOutput,
     "context": TaskContext,
     "continuity": recall.ContinuityOutput,
-    "feedback": browse.FeedbackOutput,
+    "feedback": learn.FeedbackOutput,
     "topics": Topics,
     "timeline": Timeline,
     "graph": Graph,
@@ -124,14 +114,14 @@ OUTPUTS: dict[str, Any] = {
     "show": read.ShownRecord,
     "list": read.Listing,
     "learnings": read.Listing,
-    "skills": read.Listing | skills.PublishedSkills | read.ShownRecord | common.StoredRecords,
+    "skills": read.Listing | learn.PublishedSkills | read.ShownRecord | common.StoredRecords,
     "stats": Stats | Economics | Metrics,
     "ledger": team.Ledgers | team.ResumeOutput | team.AcceptedHandoff | common.StoredRecords,
     "handoff": team.Handoffs | team.HandoffPlan | team.AcceptedHandoff | common.StoredRecords,
-    "mcp": mcp.ClientConfiguration,
+    "mcp": serve.ClientConfiguration,
     "serve": serve.ServerAddress,
     "token": serve.TokenList | NewToken,
-    "hook": hook.HookOutput,
+    "hook": daemon.HookOutput,
     "injections": sessions.Injections,
     "pause": Pause,
     "resume": sessions.ResumedCapture,
@@ -146,10 +136,10 @@ OUTPUTS: dict[str, Any] = {
     "blame": Blame,
     "bisect": BisectTurn,
     "revert": Reverted,
-    "resolve": resolve.ResolveOutput,
+    "resolve": history.ResolveOutput,
     "merge-driver": merge_driver.MergeOutput,
     "seed": SeedPlan,
-    "init": maintain.InitOutput,
+    "init": start.InitOutput,
     "watch": BackgroundState | daemon.LoggedLine,
     "daemon": daemon.DaemonOutput | daemon.LogLines,
     "sync": maintain.ChangedFiles,
@@ -163,8 +153,8 @@ OUTPUTS: dict[str, Any] = {
     "install": install.InstallOutput,
     "uninstall": install.InstallOutput,
     "config": maintain.ConfigOutput,
-    "ui": ui.UiAddress,
-    "demo": demo.DemoOutput,
+    "ui": serve.UiAddress,
+    "demo": start.DemoOutput,
     "completion": maintain.CompletionScript,
     "version": maintain.VersionOutput,
     "error": output.ErrorOutput,

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from loki_memory.seed.project_files import ProjectFiles, Table, strings, texts
-from loki_memory.seed.proposal import CI_STEP, Proposal, Task, convention, is_plain
-from loki_memory.seed.purposes import of_command
+from loki_memory.seed.proposal import CI_STEP, Proposal, Task, convention, is_plain, of_command
 
 WORKFLOWS = ".github/workflows"
 _SINGLE = (".gitlab-ci.yml", ".circleci/config.yml", "azure-pipelines.yml", ".travis.yml")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from loki_memory.install.managed import MARKDOWN
+from loki_memory.install.edits import MARKDOWN
 from loki_memory.models.lesson_text import objection
 from loki_memory.seed.project_files import ProjectFiles
 from loki_memory.seed.proposal import RULES, Proposal

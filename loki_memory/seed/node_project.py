@@ -15,11 +15,11 @@ from loki_memory.seed.proposal import (
     convention,
     gotcha,
     is_plain,
+    of_script,
     plain,
     quoted,
     required,
 )
-from loki_memory.seed.purposes import of_script
 
 JAVASCRIPT = "JavaScript"
 _MANIFEST = "package.json"

@@ -13,11 +13,11 @@ from loki_memory.seed.proposal import (
     Task,
     convention,
     is_plain,
+    of_name,
     plain,
     quoted,
     required,
 )
-from loki_memory.seed.purposes import of_name
 
 RUST, GO, RUBY, PHP, JAVA, C = "Rust", "Go", "Ruby", "PHP", "Java", "C"
 _GO_VERSION = re.compile(r"^go (\d+\.\d+)", re.MULTILINE)

@@ -10,7 +10,6 @@ from loki_memory.files.redaction import find_secrets
 from loki_memory.models.prompt_injection import gives_instructions, pipes_download
 from loki_memory.seed import (
     ci_files,
-    commit_hooks,
     git_history,
     instruction_files,
     node_project,
@@ -29,12 +28,12 @@ from loki_memory.seed.proposal import (
     CONVENTIONS,
     GROUPS,
     HISTORY,
+    PURPOSES,
     RULES,
     Proposal,
     Task,
     quoted,
 )
-from loki_memory.seed.purposes import PURPOSES
 
 MOST = 20  # lines: what somebody reads before deciding
 _ROOM = {COMMANDS: 12, CONVENTIONS: 10, HISTORY: 5, RULES: 5}  # lines of a group, at most
@@ -101,7 +100,7 @@ def _facts(files: ProjectFiles, ci: Sequence[CiFile]) -> Iterator[Proposal]:
     yield from python_facts.facts(python) if python else ()
     yield from node_project.facts(node) if node else ()
     yield from other_projects.facts(files)
-    yield from commit_hooks.facts(files)
+    yield from task_files.hook_facts(files)
     yield from ci_files.facts(ci)
 
 
@@ -133,7 +132,7 @@ def _tasks(files: ProjectFiles, ci: Sequence[CiFile]) -> Iterator[Task]:
     ]
     yield from own
     yield from task_files.tasks(files)
-    yield from commit_hooks.tasks(files)
+    yield from task_files.hook_tasks(files)
     main = next((task.language for task in own), "")
     yield from ci_files.tasks(ci, main)
 

@@ -1,4 +1,4 @@
-"""Proposals of a source of knowledge: tasks of the project with their commands, and facts."""
+"""Proposals: tasks of the project with their commands and purposes, and facts."""
 
 from __future__ import annotations
 
@@ -80,3 +80,158 @@ def is_plain(text: str, longest: int = 80) -> bool:
 def plain(names: Iterable[object], longest: int = 80) -> list[str]:
     """The names that can stand in a sentence, of some that need not be texts."""
     return [name for name in names if isinstance(name, str) and is_plain(name, longest)]
+
+
+class Purpose(NamedTuple):
+    """A recurring job of a project, how a sentence tells of it, and how much that is worth."""
+
+    sentence: str
+    of_language: str  # the same for one language of several
+    worth: int
+
+
+PURPOSES = {
+    "test": Purpose("Tests run with {}", "The {} tests run with {}", 100),
+    "lint": Purpose("The code is linted with {}", "{} code is linted with {}", 96),
+    "types": Purpose("Types are checked with {}", "{} types are checked with {}", 94),
+    "format": Purpose("The code is formatted with {}", "{} code is formatted with {}", 92),
+    "check": Purpose("The project's checks run with {}", "The {} checks run with {}", 90),
+    "build": Purpose("The project is built with {}", "The {} part is built with {}", 88),
+    "dev": Purpose("Development mode starts with {}", "{} development mode starts with {}", 80),
+    "start": Purpose("The project is started with {}", "The {} part is started with {}", 79),
+    "docs": Purpose("The documentation is built with {}", "The {} docs are built with {}", 62),
+    "coverage": Purpose("Coverage is measured with {}", "{} coverage is measured with {}", 57),
+    "bench": Purpose("Benchmarks run with {}", "The {} benchmarks run with {}", 55),
+}
+
+_NAMES = {
+    "test": "test tests unit unittest unittests pytest spec specs jest vitest mocha",
+    "lint": "lint linter linters linting eslint ruff flake8 pylint clippy rubocop pre-commit "
+    "precommit golangci-lint stylelint oxlint style codestyle",
+    "types": "type typecheck type-check typechecking typing mypy pyright check-types "
+    "types-check test-types type-checking lint-types phpstan",
+    "format": "format fmt black prettier reformat formatting autoformat",
+    "check": "check checks ci verify validate qa check-all",
+    "build": "build compile bundle",
+    "dev": "dev develop",
+    "start": "start",
+    "docs": "docs doc documentation build-docs docs-build",
+    "coverage": "coverage cov test-cov test-coverage cover",
+    "bench": "bench benchmark benchmarks perf",
+}
+_BY_NAME = {name: purpose for purpose, names in _NAMES.items() for name in names.split()}
+_PARTS = re.compile(r"[:_./-]")
+# A second word that makes another job of the first: `build:docs`, `test:watch`, `lint:fix`.
+_OTHER_JOB = frozenset(
+    {"watch", "fix", "release", "publish", "deploy", "clean", "update", "debug", "install"}
+    | {"prepare", "pre", "post", "setup", "deps", "image", "docker"}
+)
+_VERBS = frozenset({"check", "run", "code", "js", "py", "python", "ci"})  # `check:lint` lints
+
+_WRAPPERS = {
+    **dict.fromkeys(("uv", "poetry", "pdm", "pipenv", "rye"), ("run",)),
+    **dict.fromkeys(("python", "python3", "py"), ("-m",)),
+    **dict.fromkeys(("pnpm", "yarn", "bundle"), ("exec",)),
+    **dict.fromkeys(("npx", "bunx", "xvfb-run", "time", "sudo"), ()),
+    "coverage": ("run", "-m"),
+}
+_TOOLS = {
+    "test": "pytest py.test unittest nose2 trial jest vitest mocha ava tap ctest rspec phpunit "
+    "pest busted gotestsum",
+    "lint": "flake8 pylint eslint golangci-lint rubocop shellcheck yamllint stylelint xo standard "
+    "oxlint bandit phpcs hadolint actionlint djlint",
+    "types": "mypy pyright basedpyright pyre pyrefly dmypy vue-tsc phpstan psalm",
+    "format": "black isort prettier gofmt yapf autopep8 rustfmt gofumpt php-cs-fixer",
+    "docs": "sphinx-build mkdocs",
+}
+_BY_TOOL = {tool: purpose for purpose, tools in _TOOLS.items() for tool in tools.split()}
+_CALLS = {
+    "lint": "ruff check, biome check, biome lint, pre-commit run, prek run, "
+    "cargo clippy, go vet, deno lint",
+    "format": "ruff format, biome format, cargo fmt, hatch fmt",
+    "types": "ty check, tsc --noEmit",
+    "test": "cargo test, cargo nextest, go test, mvn test, ./mvnw test, ./gradlew test, "
+    "hatch test, dotnet test, mix test, swift test, deno test, bun test, node --test",
+    "build": "cargo build, go build, ./gradlew build, hatch build, uv build, "
+    "poetry build, flit build, dotnet build",
+    "bench": "cargo bench",
+    "docs": "cargo doc",
+    "check": "mvn verify, ./mvnw verify, ./gradlew check",
+}
+_BY_CALL = {
+    tuple(call.split()): purpose for purpose, calls in _CALLS.items() for call in calls.split(", ")
+}
+
+
+def of_name(name: str) -> tuple[str, bool]:
+    """The purpose of a task by its name, and whether it does a part of that job.
+
+    >>> of_name("test"), of_name("test:unit"), of_name("release")
+    (('test', False), ('test', True), ('', False))
+    """
+    small = name.lower()
+    if small in _BY_NAME:
+        return _BY_NAME[small], False
+    joined = _PARTS.sub("-", small)
+    if joined in _BY_NAME:
+        return _BY_NAME[joined], False
+    first, *rest = _PARTS.split(small)
+    if first in _VERBS and len(rest) == 1 and rest[0] in _BY_NAME:
+        return _BY_NAME[rest[0]], False
+    if not rest or not _OTHER_JOB.isdisjoint(rest) or _names_other_job(first, rest):
+        return "", False
+    return _BY_NAME.get(first, ""), first in _BY_NAME
+
+
+def of_script(name: str, body: object = "", environment: str = "") -> tuple[str, bool]:
+    """The purpose of a script by its name, by what it runs, and by where it belongs.
+
+    A formatter that only checks is a linter, and a build in the environment for docs makes docs.
+
+    >>> of_script("format", "prettier --check ."), of_script("build", environment="docs")
+    (('lint', True), ('docs', False))
+    """
+    purpose, is_part = of_name(name)
+    if purpose == "format" and "--check" in str(body):
+        return "lint", True
+    if purpose == "build" and environment:
+        return of_name(environment)[0] or purpose, is_part
+    return purpose, is_part
+
+
+def _names_other_job(first: str, rest: list[str]) -> bool:
+    """Check for a second word with a purpose of its own: `build-docs`, `test-coverage`."""
+    purposes = {_BY_NAME[word] for word in rest if word in _BY_NAME}
+    return bool(purposes - {_BY_NAME.get(first)})
+
+
+def of_command(command: str) -> str:
+    """The purpose of a command line by the tool that it runs; empty if that is not known.
+
+    >>> of_command("uv run python -m pytest -n auto"), of_command("pip install x")
+    ('test', '')
+    """
+    words = command.split()
+    is_module = False
+    while words and words[0] in _WRAPPERS:
+        wrapper = _WRAPPERS[words[0]]
+        if tuple(words[1 : len(wrapper) + 1]) != wrapper:
+            break
+        is_module = wrapper[-1:] == ("-m",)
+        words = words[len(wrapper) + 1 :]
+    if not words:
+        return ""
+    if is_module and words[0] == "build":
+        return "build"
+    call = (words[0], words[1] if len(words) > 1 else "")
+    return _BY_CALL.get(call) or _BY_TOOL.get(words[0], "") or _script(words)
+
+
+def _script(words: list[str]) -> str:
+    """The purpose of a script of the project by its name: `./scripts/test.sh`."""
+    if words[0] in {"bash", "sh"} and len(words) > 1:
+        words = words[1:]
+    name = words[0]
+    if not name.endswith(".sh") and not name.startswith(("./", "scripts/", "script/", "bin/")):
+        return ""
+    return of_name(name.rpartition("/")[2].removesuffix(".sh"))[0]

@@ -11,26 +11,15 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from loki_memory.seed.project_files import ProjectFiles, Table, table, texts
-from loki_memory.seed.proposal import CONFIGURED, Task, is_plain, plain
-from loki_memory.seed.purposes import of_name, of_script
+from loki_memory.seed.proposal import CONFIGURED, Task, is_plain, of_name, of_script, plain
 
 PYTHON = "Python"
 PROJECT, SETUP, OLD = "pyproject.toml", "setup.cfg", "setup.py"
 
 # Folders at the top that may look like a package and are not the one that is installed.
 _BESIDE = frozenset(
-    [
-        "tests",
-        "test",
-        "testing",
-        "docs",
-        "doc",
-        "examples",
-        "example",
-        "scripts",
-        "tools",
-        "benchmarks",
-    ]
+    {"tests", "test", "testing", "docs", "doc", "examples", "example", "scripts", "tools"}
+    | {"benchmarks"}
 )
 
 

@@ -1,13 +1,21 @@
-"""Files whose only purpose is to name tasks: Makefile, justfile, Taskfile, mise, Rakefile."""
+"""Files that name tasks: Makefile, justfile, Taskfile, mise, Rakefile, and pre-commit."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
 
-from loki_memory.seed.project_files import ProjectFiles, table
-from loki_memory.seed.proposal import Task, is_plain
-from loki_memory.seed.purposes import of_name
+from loki_memory.seed.project_files import ProjectFiles, strings, table
+from loki_memory.seed.proposal import (
+    HOOKS,
+    Proposal,
+    Task,
+    convention,
+    is_plain,
+    of_name,
+    plain,
+    quoted,
+)
 
 _TARGET = re.compile(
     r"^([A-Za-z0-9][\w./-]*(?:[ \t]+[A-Za-z0-9][\w./-]*)*)[ \t]*::?(?![=:])", re.MULTILINE
@@ -69,3 +77,45 @@ def _rake(text: str) -> list[str]:
         kind = match[0].strip().partition("::")[0]
         found.append(match[1] or default.get(kind, "test"))
     return found
+
+
+_FILES = (".pre-commit-config.yaml", ".pre-commit-config.yml")
+_SHOWN = 4  # hooks
+_CHECKERS = frozenset({"mypy", "pyright", "basedpyright"})  # of types
+# Hooks that only look after the state of files; the others say more about a project.
+_TIDY = frozenset(
+    {"trailing-whitespace", "end-of-file-fixer", "debug-statements", "mixed-line-ending"}
+    | {"fix-byte-order-marker", "detect-private-key", "requirements-txt-fixer"}
+    | {"file-contents-sorter"}
+)
+
+
+def hook_tasks(files: ProjectFiles) -> Iterator[Task]:
+    """The call that runs all hooks, and the one that checks types."""
+    path = files.first(*_FILES)
+    hooks = _hooks(files, path) if path else []
+    if hooks:
+        yield Task("lint", "pre-commit run --all-files", path, HOOKS)
+    for name in (name for name in hooks if name in _CHECKERS):
+        yield Task("types", f"pre-commit run {name} --all-files", path, HOOKS)
+
+
+def hook_facts(files: ProjectFiles) -> Iterator[Proposal]:
+    """The hooks that run before each commit."""
+    path = files.first(*_FILES)
+    hooks = [name for name in _hooks(files, path) if not _is_tidying(name)] if path else []
+    if hooks:
+        rest = " and others" if len(hooks) > _SHOWN else ""
+        listed = (
+            quoted(*hooks[:_SHOWN]) if not rest else ", ".join(f"`{h}`" for h in hooks[:_SHOWN])
+        )
+        yield convention(f"pre-commit runs {listed}{rest} before each commit.", path, 77)
+
+
+def _is_tidying(hook: str) -> bool:
+    return hook in _TIDY or hook.startswith("check-")
+
+
+def _hooks(files: ProjectFiles, path: str) -> list[str]:
+    found = strings(files.yaml(path).get("repos"), frozenset({"id"}))
+    return list(dict.fromkeys(plain(found, 40)))

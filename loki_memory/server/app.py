@@ -23,10 +23,17 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from loki_memory.errors import LokiMemoryError, NoAccess
-from loki_memory.server import pull as pulling
-from loki_memory.server import push as pushing
-from loki_memory.server.requests import CALLER, Caller, RateLimit, RequestMetrics, caller, note
-from loki_memory.server.standing import gauges, standing
+from loki_memory.server import exchange
+from loki_memory.server.requests import (
+    CALLER,
+    Caller,
+    RateLimit,
+    RequestMetrics,
+    caller,
+    gauges,
+    note,
+    standing,
+)
 from loki_memory.server.tools import make_server
 from loki_memory.workspace import quotable
 
@@ -56,8 +63,8 @@ class PushBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     project: str
-    records: list[dict[str, Any]] = Field(default_factory=list, max_length=pushing.MOST)
-    withdraw: list[str] = Field(default_factory=list, max_length=pushing.MOST)
+    records: list[dict[str, Any]] = Field(default_factory=list, max_length=exchange.MOST_PUSHED)
+    withdraw: list[str] = Field(default_factory=list, max_length=exchange.MOST_PUSHED)
 
 
 def application(database: Database, replicas: Replicas, per_minute: int) -> ASGIApp:
@@ -96,16 +103,16 @@ def _routes(database: Database, metrics: RequestMetrics) -> list[Route]:
     ]
 
 
-def _pull(connection: Connection, request: Request, _: bytes) -> pulling.Pulled:
+def _pull(connection: Connection, request: Request, _: bytes) -> exchange.Pulled:
     project, since = (request.query_params.get(name, "") for name in ("project", "since"))
-    found = pulling.pull(connection, project, since)
+    found = exchange.pull(connection, project, since)
     note(connection, project, "pull", [record.id for record in found.records])
     return found
 
 
-def _push(connection: Connection, _: Request, body: bytes) -> pushing.Pushed:
+def _push(connection: Connection, _: Request, body: bytes) -> exchange.Pushed:
     given = PushBody.model_validate_json(body)
-    done = pushing.push(connection, given.project, given.records, given.withdraw)
+    done = exchange.push(connection, given.project, given.records, given.withdraw)
     note(connection, given.project, "push", [*done.changed, *done.withdrawn])
     return done
 

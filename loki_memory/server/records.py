@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from loki_memory.embedding import Embedding
+    from loki_memory.embedding.static_model import Embedding
     from loki_memory.server.database import Connection
 
 T = TypeVar("T")

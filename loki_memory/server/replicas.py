@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from loki_memory.files.layout import Layout
     from loki_memory.server.database import Connection
-    from loki_memory.server.mirror import Mirror
+    from loki_memory.server.projection import Mirror
 
 _LOCK = ".lock"  # in the folder of a replica
 _PATIENCE = 60.0  # seconds for another process that builds the same replica

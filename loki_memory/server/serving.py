@@ -16,8 +16,7 @@ from psycopg_pool import PoolTimeout
 from loki_memory.errors import LokiMemoryError
 from loki_memory.server.app import application
 from loki_memory.server.database import Database
-from loki_memory.server.mirror import Mirror, RepositorySource
-from loki_memory.server.projection import refresh
+from loki_memory.server.projection import Mirror, RepositorySource, refresh
 from loki_memory.server.replicas import Replicas
 
 _SECONDS_TO_FINISH = 5

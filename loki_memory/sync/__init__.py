@@ -32,7 +32,7 @@ from loki_memory.files.scan import (
     stamp_of,
     tops,
 )
-from loki_memory.files.view_base import base_path, etag_in
+from loki_memory.files.view_state import base_path, etag_in
 from loki_memory.index.revision import PACKING, Stamps
 from loki_memory.sync.changes import Changes, ScanResult
 

@@ -138,7 +138,7 @@ class Team:
         """Preview what a session is told at its start, for the last goal; nothing is noted."""
         from loki_memory.injection.brief import brief_lines
         from loki_memory.injection.gate import withheld
-        from loki_memory.injection.goal import last_goal
+        from loki_memory.injection.session_state import last_goal
         from loki_memory.team.ledgers import handoffs_to
 
         workspace = self._workspace

@@ -65,7 +65,7 @@ class Brief(NamedTuple):
 def resume_brief(workspace: OpenWorkspace, agent: str, budget: int) -> Brief:
     """The brief of an agent that resumes its work; raises NoLedger if it is unknown."""
     from loki_memory.continuity.file import what_matters
-    from loki_memory.injection.goal import last_goal
+    from loki_memory.injection.session_state import last_goal
 
     workspace.home.ensure("read")
     held = withheld(workspace.home)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl
 
@@ -26,13 +25,11 @@ from loki_memory.errors import (
     RejectedValue,
     StoreBusy,
 )
-from loki_memory.ui.security import Secrets
+from loki_memory.ui.site import UiSite
 from loki_memory.ui.templates import environment
-from loki_memory.ui.undo import UndoStack
 from loki_memory.workspace import quotable
 
 if TYPE_CHECKING:
-    from loki_memory.ui.live import Broadcast
     from loki_memory.workspace import Workspace
 
 _LARGEST_FORM = 1 << 20  # bytes
@@ -58,18 +55,6 @@ class ForgedForm(LokiMemoryError):
 
     def __init__(self) -> None:
         super().__init__("the form is out of date; load the page again and repeat the change.")
-
-
-class UiSite(NamedTuple):
-    """The parts that all pages of one server share."""
-
-    workspace: Workspace
-    secrets: Secrets
-    broadcast: Broadcast
-    undo: UndoStack
-    worker: ThreadPoolExecutor
-    read_only: bool = False
-    watcher_state: Callable[[], str] = lambda: "stopped"  # stopped, idle, ingesting, …
 
 
 class Visit(NamedTuple):
@@ -231,3 +216,13 @@ def back(path: str, done: str = "") -> Response:
     """Return to a page after a write; `done` is the key of what can be undone."""
     target = f"{path}{'&' if '?' in path else '?'}done={done}" if done else path
     return RedirectResponse(target, 303)
+
+
+def wrote(
+    visit: Visit, words: str, path: str, undo: Callable[[], object] | None = None
+) -> Response:
+    """Finish a write as a command does, tell open pages, and go back to a page."""
+    visit.workspace.browse.refresh_continuity()
+    visit.workspace.flush()
+    visit.site.broadcast.notify()
+    return back(path, visit.site.undo.push(words, undo))

@@ -16,14 +16,15 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from loki_memory.errors import InvalidRecord, LokiMemoryError, NotFound
-from loki_memory.ui.page import PageError, UiSite, Visit, as_json, check_write, status_code
+from loki_memory.ui.page import PageError, Visit, as_json, check_write, status_code
+from loki_memory.ui.site import UiSite
 from loki_memory.workspace import quotable
 
 if TYPE_CHECKING:
     from loki_memory.browse.file_memory import FileMemory, KnownFiles
     from loki_memory.browse.status import Stats
     from loki_memory.browse.topics import Timeline, Topics
-    from loki_memory.journal.economics import Economics
+    from loki_memory.journal.tally import Economics
     from loki_memory.models.kinds import Kind
     from loki_memory.recall.result import Recollection
     from loki_memory.workspace import Workspace

@@ -20,12 +20,11 @@ from starlette.types import ASGIApp
 
 from loki_memory.errors import NotFound
 from loki_memory.resources import resource
-from loki_memory.ui.live import Broadcast
-from loki_memory.ui.page import UiSite, Visit, error_page
+from loki_memory.ui.page import Visit, error_page
 from loki_memory.ui.pages import ROUTES
 from loki_memory.ui.rest import REST_ROUTES
 from loki_memory.ui.security import HOST, Guard, Secrets
-from loki_memory.ui.undo import UndoStack
+from loki_memory.ui.site import Broadcast, UiSite, UndoStack
 
 if TYPE_CHECKING:
     from loki_memory.workspace import Workspace

@@ -4,17 +4,40 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from loki_memory.models.text import revealed, shorten
 from loki_memory.resources import resource
-from loki_memory.ui.navigation import NAVIGATION
 
 _MINUTE, _HOUR, _DAY, _MONTH, _YEAR = 60, 3600, 86_400, 2_592_000, 31_536_000
 _UNITS = ((_YEAR, "y"), (_MONTH, "mo"), (_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min"))
+
+
+class NavigationEntry(NamedTuple):
+    """An entry of the navigation; `key` follows `g` on the keyboard."""
+
+    name: str
+    title: str
+    key: str
+
+    @property
+    def path(self) -> str:
+        return f"/{self.name}"
+
+
+NAVIGATION = (
+    NavigationEntry("now", "Now", "n"),
+    NavigationEntry("beliefs", "Beliefs", "b"),
+    NavigationEntry("review", "Review", "r"),
+    NavigationEntry("timeline", "Timeline", "t"),
+    NavigationEntry("graph", "Graph", "g"),
+    NavigationEntry("files", "Files", "f"),
+    NavigationEntry("handoffs", "Handoffs", "o"),
+    NavigationEntry("health", "Health", "h"),
+)
 
 
 @cache

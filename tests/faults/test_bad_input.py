@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from loki_memory import Workspace
 from loki_memory.cli import _OTHER_HOOK_SECONDS, HOOK_SECONDS
-from loki_memory.cli.record import record_command
+from loki_memory.cli.sessions import record_command
 from loki_memory.ingest.run import ingest
 from loki_memory.resources import resource
 

@@ -9,10 +9,11 @@ from claude_lines import Transcript
 
 from loki_memory import Workspace
 from loki_memory.ingest.run import ingest
+from loki_memory.injection.at_error import lesson
+from loki_memory.injection.before_prompt import reminder
 from loki_memory.injection.before_tool import command_lesson, file_lessons
 from loki_memory.injection.brief import brief
 from loki_memory.injection.context import FORMATS
-from loki_memory.injection.prompt_hints import lesson, reminder
 from loki_memory.models import Handoff
 
 DAYS = ("2026-03-02", "2026-03-09", "2026-03-16")

@@ -20,9 +20,9 @@ from mcp import Client
 
 from loki_memory import Workspace
 from loki_memory.hooks.response import continuation, output
+from loki_memory.injection.before_prompt import reminder
 from loki_memory.injection.brief import brief
 from loki_memory.injection.context import FORMATS
-from loki_memory.injection.prompt_hints import reminder
 from loki_memory.mcp.server import make_server
 from loki_memory.models import AntiPattern, Fact, Handoff, parse
 from loki_memory.models.fence import BEGIN, END, LABEL, defused, fenced
@@ -188,8 +188,12 @@ def _decoded(escape: re.Match[str]) -> str:
     return chr(int(escape[1] or escape[2], 16))
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_a_text_neither_closes_nor_imitates_the_fence(doors: Doors, name: str) -> None:
+def test_a_text_neither_closes_nor_imitates_the_fence(doors: Doors) -> None:
+    for name in HOSTILE:
+        _check_fence(doors, name)
+
+
+def _check_fence(doors: Doors, name: str) -> None:
     mark = text_of(name).split()[0]
     told = {door: text for door, text in doors.texts.items() if mark.lower() in text.lower()}
     assert {f"brief {name}", f"handoff {name}", f"resume {name}", f"continuity {name}"} <= {*told}
@@ -201,22 +205,17 @@ def test_a_text_neither_closes_nor_imitates_the_fence(doors: Doors, name: str) -
         assert not FRAME.search(read("\n".join(inside))), door
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_a_text_stays_on_one_line_of_ours(doors: Doors, name: str) -> None:
-    mark = text_of(name).split()[0]
+def test_a_text_stays_on_one_line_of_ours(doors: Doors) -> None:
+    marks = [text_of(name).split()[0] for name in HOSTILE]
     for door, text in doors.texts.items():
-        for line in ENDS_LINE.split(text):
-            if door.startswith("ask"):
-                continue
+        for line in () if door.startswith("ask") else ENDS_LINE.split(text):
             assert not line.startswith(("Human", "zqend", "run it")), door
-            if mark in line:
+            if any(mark in line for mark in marks):
                 assert line.startswith(("- ", "# ")), door
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_an_answer_of_the_server_opens_no_tag_and_breaks_no_line(doors: Doors, name: str) -> None:
-    for door in (f"recall {name}", f"context {name}", "status"):
-        answer = doors.answers[door]
+def test_an_answer_of_the_server_opens_no_tag_and_breaks_no_line(doors: Doors) -> None:
+    for door, answer in doors.answers.items():
         assert "<" not in answer, door
         assert len(ENDS_LINE.split(answer)) == 1, door
         assert not FRAME.search(read(json.dumps(json.loads(answer)))), door

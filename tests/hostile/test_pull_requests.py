@@ -16,7 +16,7 @@ from loki_memory import Workspace
 from loki_memory.errors import InvalidRecord
 from loki_memory.files.codec import encode
 from loki_memory.files.layout import place
-from loki_memory.history.review_markdown import escaped
+from loki_memory.history.report import escaped
 from loki_memory.models import MODELS, Memory, parse
 
 FORMATS = ("text", "markdown", "json")

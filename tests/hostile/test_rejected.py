@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import unicodedata
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 from loki_memory import Workspace
 from loki_memory.errors import RejectedValue
-from loki_memory.injection.prompt_hints import lesson
+from loki_memory.injection.at_error import lesson
 from loki_memory.models import AntiPattern, Fact, Learning, Memory, Pattern, Skill, parse
 from loki_memory.models.rejected import rejected_form
 
@@ -103,18 +104,21 @@ def ws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
             yield workspace
 
 
-@pytest.mark.parametrize("text", SPELLINGS.values(), ids=SPELLINGS)
-def test_a_rejected_value_is_refused_in_every_spelling(ws: Workspace, text: str) -> None:
-    with pytest.raises(RejectedValue):
-        ws.remember(text)
-    with pytest.raises(RejectedValue):
-        ws.remember(text, "pattern")
+def _is_refused(ws: Workspace, text: str, kind: str) -> bool:
+    try:
+        ws.remember(text, kind)
+    except RejectedValue:
+        return True
+    return False
 
 
-@pytest.mark.parametrize("text", JOINED.values(), ids=JOINED)
-def test_a_rejected_value_is_refused_as_a_part(ws: Workspace, text: str) -> None:
-    with pytest.raises(RejectedValue):
-        ws.remember(text, "pattern")
+def test_a_rejected_value_is_refused_in_every_spelling(ws: Workspace) -> None:
+    asked = itertools.product(SPELLINGS.values(), ("fact", "pattern"))
+    assert [(text, kind) for text, kind in asked if not _is_refused(ws, text, kind)] == []
+
+
+def test_a_rejected_value_is_refused_as_a_part(ws: Workspace) -> None:
+    assert [text for text in JOINED.values() if not _is_refused(ws, text, "pattern")] == []
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -144,23 +148,11 @@ def test_signs_that_matter_make_another_value(text: str, other: str) -> None:
     assert rejected_form(text) != rejected_form(other)
 
 
-@pytest.mark.parametrize("text", ["- **Deploy** with ansible on Fridays!", *list(JOINED.values())])
-def test_a_file_that_a_merge_brings_does_not_speak(project_ws: Workspace, text: str) -> None:
-    """Nobody asked the store: the file came with git."""
-    folder = project_ws.layout.memory / "semantic/patterns"
-    folder.mkdir(parents=True, exist_ok=True)
-    record = {"id": "sem-merged", "pattern": text, "status": "active", "origin": "agent"}
-    (folder / "sem-merged.json").write_bytes(orjson.dumps(record))
-    project_ws.sync()
+def test_a_file_that_a_merge_brings_does_not_speak(project_ws: Workspace) -> None:
+    for number, text in enumerate(["- **Deploy** with ansible on Fridays!", *JOINED.values()]):
+        for kind in ("patterns/sem", "anti-patterns/anti"):
+            _bring(project_ws, f"semantic/{kind}-m{number}", pattern=text, what_fails=text)
     assert "Fridays" not in project_ws.browse.continuity_block("deploy with ansible")
-
-
-@pytest.mark.parametrize("text", JOINED.values(), ids=JOINED)
-@pytest.mark.parametrize("name", ["semantic/patterns/sem-m", "semantic/anti-patterns/anti-m"])
-def test_a_context_that_is_asked_for_holds_no_rejected_value(
-    project_ws: Workspace, name: str, text: str
-) -> None:
-    _bring(project_ws, name, pattern=text, what_fails=text)
     for form in ("compact", "detailed", "system", "preamble"):
         assert "Fridays" not in project_ws.context("deploy with ansible").text(form)
 

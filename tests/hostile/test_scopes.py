@@ -17,7 +17,7 @@ from mcp.shared.exceptions import MCPError
 from test_mcp_http import Served, calling, serving
 
 from loki_memory import Workspace
-from loki_memory.cli.record import record_command
+from loki_memory.cli.sessions import record_command
 from loki_memory.mcp.server import make_server
 
 VAULT = "The vault of the other project opens with zqsecret"

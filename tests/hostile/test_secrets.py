@@ -180,89 +180,89 @@ def test_an_error_does_not_repeat_a_secret(
 # -- files of credentials --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        ".env",
-        "/x/app/.env.production",
-        "config/prod.env",
-        "~/.ssh/id_rsa",
-        "id_ed25519",
-        "~/.netrc",
-        "/home/ana/.aws/credentials",
-        "~/.config/gcloud/application_default_credentials.json",
-        "~/.kube/config",
-        "certs/server.key",
-        "a/b.pem",
-        "infra/terraform.tfstate",
-        "config/master.key",
-        ".npmrc",
-        "secrets.yaml",
-        "~/.config/gh/hosts.yml",
-        "~/.codex/auth.json",
-        "~/.claude/.credentials.json",
-        "~/.m2/settings.xml",
-        "/run/secrets/db",
-        "deploy/secrets/prod.json",
-        "kubeconfig",
-        "~/.bash_history",
-        "/etc/shadow",
-    ],
-)
-def test_a_file_of_credentials_is_known_by_its_name(path: str) -> None:
-    assert is_sensitive(path)
-    assert reads_sensitive(f"cat {path}")
-    assert reads_sensitive(f"cd x && grep KEY {path} | head")
-    assert reads_sensitive(f"echo KEY=abc >> {path}")
+CREDENTIAL_FILES = [
+    ".env",
+    "/x/app/.env.production",
+    "config/prod.env",
+    "~/.ssh/id_rsa",
+    "id_ed25519",
+    "~/.netrc",
+    "/home/ana/.aws/credentials",
+    "~/.config/gcloud/application_default_credentials.json",
+    "~/.kube/config",
+    "certs/server.key",
+    "a/b.pem",
+    "infra/terraform.tfstate",
+    "config/master.key",
+    ".npmrc",
+    "secrets.yaml",
+    "~/.config/gh/hosts.yml",
+    "~/.codex/auth.json",
+    "~/.claude/.credentials.json",
+    "~/.m2/settings.xml",
+    "/run/secrets/db",
+    "deploy/secrets/prod.json",
+    "kubeconfig",
+    "~/.bash_history",
+    "/etc/shadow",
+]
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "printenv",
-        "env | grep KEY",
-        "cd app && env",
-        "gh auth token",
-        "aws configure get aws_secret_access_key",
-        "gcloud auth print-access-token",
-        "kubectl -n shop get secret db -o yaml",
-        "vault kv get secret/shop",
-        "op read op://shop/db",
-        "heroku config",
-        "python -c \"print(open('.env').read())\"",
-        "ssh web cat .env",
-        "docker exec web cat /app/.env",
-    ],
-)
-def test_a_command_that_prints_credentials_is_known(command: str) -> None:
-    assert reads_sensitive(command)
+def test_a_file_of_credentials_is_known_by_its_name() -> None:
+    for path in CREDENTIAL_FILES:
+        assert is_sensitive(path), path
+        assert reads_sensitive(f"cat {path}"), path
+        assert reads_sensitive(f"cd x && grep KEY {path} | head"), path
+        assert reads_sensitive(f"echo KEY=abc >> {path}"), path
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "env STAGE=test pytest",
-        "set -euo pipefail",
-        "export STAGE=test",
-        "kubectl get pods",
-        "vault status",
-        "heroku config:set STAGE=test",
-        "python -m pytest -c setup.cfg",
-        "docker exec web ls /app/.env",
-        "cat .env.example",
-        "source .env && npm test",
-        "ls -la .env",
-        "git add .env.sample",
-        "grep -rn process.env src",
-        "cat src/environment.py",
-        "cat ~/.ssh/known_hosts",
-        "cat id_rsa.pub",
-        "chmod 600 ~/.ssh/id_rsa",
-        "cat docs/env.md",
-    ],
-)
-def test_a_command_that_shows_no_credentials_is_captured(command: str) -> None:
-    assert not reads_sensitive(command)
+PRINTING = [
+    "printenv",
+    "env | grep KEY",
+    "cd app && env",
+    "gh auth token",
+    "aws configure get aws_secret_access_key",
+    "gcloud auth print-access-token",
+    "kubectl -n shop get secret db -o yaml",
+    "vault kv get secret/shop",
+    "op read op://shop/db",
+    "heroku config",
+    "python -c \"print(open('.env').read())\"",
+    "ssh web cat .env",
+    "docker exec web cat /app/.env",
+]
+
+
+def test_a_command_that_prints_credentials_is_known() -> None:
+    for command in PRINTING:
+        assert reads_sensitive(command), command
+
+
+HARMLESS = [
+    "env STAGE=test pytest",
+    "set -euo pipefail",
+    "export STAGE=test",
+    "kubectl get pods",
+    "vault status",
+    "heroku config:set STAGE=test",
+    "python -m pytest -c setup.cfg",
+    "docker exec web ls /app/.env",
+    "cat .env.example",
+    "source .env && npm test",
+    "ls -la .env",
+    "git add .env.sample",
+    "grep -rn process.env src",
+    "cat src/environment.py",
+    "cat ~/.ssh/known_hosts",
+    "cat id_rsa.pub",
+    "chmod 600 ~/.ssh/id_rsa",
+    "cat docs/env.md",
+]
+
+
+def test_a_command_that_shows_no_credentials_is_captured() -> None:
+    for command in HARMLESS:
+        assert not reads_sensitive(command), command
 
 
 def test_what_stands_in_a_file_of_credentials_is_not_captured(
@@ -321,12 +321,10 @@ IMPERSONAL = [
 ]
 
 
-@pytest.mark.parametrize("text", PERSONAL)
-def test_what_others_read_names_no_person(ws: Workspace, text: str) -> None:
-    assert ws.remember(text).title() == PERSONAL[text]
-    assert ws.remember(text, scope="local").title() == text
+def test_what_others_read_names_no_person(ws: Workspace) -> None:
+    assert {text: ws.remember(text).title() for text in PERSONAL} == PERSONAL
+    assert [ws.remember(text, scope="local").title() for text in PERSONAL] == [*PERSONAL]
 
 
-@pytest.mark.parametrize("text", IMPERSONAL)
-def test_what_names_no_person_stays(ws: Workspace, text: str) -> None:
-    assert ws.remember(text).title() == text
+def test_what_names_no_person_stays(ws: Workspace) -> None:
+    assert [ws.remember(text).title() for text in IMPERSONAL] == IMPERSONAL

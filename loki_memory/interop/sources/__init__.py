@@ -1,45 +1,19 @@
-"""Sources of an import: one module for each system, and which of them a path belongs to."""
+"""Sources of an import, and which of them a path belongs to."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from loki_memory.interop.sources import (
-    basic_memory,
-    beads,
-    claude_auto_memory,
-    claude_flow,
-    claude_mem_database,
-    exported,
-    loki_folder,
-    lore_database,
-    lynkr_database,
-    mcp_memory,
-    mem0,
-    okf,
-    rules,
-    serena,
-)
+from loki_memory.interop.sources.databases import CLAUDE_FLOW, CLAUDE_MEM, LORE, LYNKR
+from loki_memory.interop.sources.json_files import BEADS, MCP_MEMORY, MEM0
+from loki_memory.interop.sources.markdown import BASIC_MEMORY, CLAUDE_MEMORY, OKF, RULES, SERENA
+from loki_memory.interop.sources.our_files import EXPORT, LOKI
 from loki_memory.interop.sources.source import ImportSource
 
 # The more particular first: a page of OKF is Markdown too.
-_MODULES: tuple[ImportSource, ...] = (
-    exported,
-    okf,
-    loki_folder,
-    serena,
-    beads,
-    claude_auto_memory,
-    claude_mem_database,
-    claude_flow,
-    lore_database,
-    lynkr_database,
-    mcp_memory,
-    mem0,
-    basic_memory,
-    rules,
-)
-SOURCES: dict[str, ImportSource] = {module.NAME: module for module in _MODULES}
+_IN_ORDER = [EXPORT, OKF, LOKI, SERENA, BEADS, CLAUDE_MEMORY, CLAUDE_MEM, CLAUDE_FLOW]
+_IN_ORDER += [LORE, LYNKR, MCP_MEMORY, MEM0, BASIC_MEMORY, RULES]
+SOURCES: dict[str, ImportSource] = {source.name: source for source in _IN_ORDER}
 
 
 def detected(path: Path) -> list[str]:

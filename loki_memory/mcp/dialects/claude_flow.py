@@ -17,9 +17,8 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from loki_memory.errors import InvalidRecord, LokiMemoryError, NotFound
-from loki_memory.mcp.answers import Answer, Named, Opened, Paged, Removed, Stored
+from loki_memory.mcp.answers import Answer, Named, Opened, Paged, Removed, Stored, page
 from loki_memory.mcp.arguments import Actions, Cursor, HowMany, Outcome, Query, Score, Text
-from loki_memory.mcp.paging import page
 from loki_memory.mcp.records import WIDTH, forgotten, opened, reworded, stored
 from loki_memory.mcp.tool import ADDS, ADDS_EACH_TIME, READS, REMOVES, Tool
 from loki_memory.models.text import printable_line

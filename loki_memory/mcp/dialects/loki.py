@@ -9,7 +9,7 @@ import orjson
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from loki_memory.mcp.answers import Paged, Recalled, Removed, Stored
+from loki_memory.mcp.answers import Paged, Recalled, Removed, Stored, page
 from loki_memory.mcp.arguments import (
     Cursor,
     Goal,
@@ -22,7 +22,6 @@ from loki_memory.mcp.arguments import (
     Text,
     Texts,
 )
-from loki_memory.mcp.paging import page
 from loki_memory.mcp.records import WIDTH, forgotten, stored
 from loki_memory.mcp.tool import ADDS, ADDS_EACH_TIME, READS, REMOVES, Tool
 from loki_memory.mcp.tools import recall

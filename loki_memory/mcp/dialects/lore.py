@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from loki_memory.mcp.answers import Answer, Named, Paged, Removed, Stored, TopicLine
+from loki_memory.mcp.answers import Answer, Named, Paged, Removed, Stored, TopicLine, page
 from loki_memory.mcp.arguments import Cursor, Deep, HowMany, MemoryId, Parent, Query, Text, Topic
-from loki_memory.mcp.paging import page
 from loki_memory.mcp.records import WIDTH, forgotten, opened, reworded, stored
 from loki_memory.mcp.tool import ADDS, READS, REMOVES, Tool
 from loki_memory.models.text import printable_line

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from loki_memory.mcp.answers import Answer, Named, Paged, Stored
+from loki_memory.mcp.answers import Answer, Named, Paged, Stored, page
 from loki_memory.mcp.arguments import Cursor, HowMany, Importance, Query
-from loki_memory.mcp.paging import page
 from loki_memory.mcp.records import WIDTH, forgotten, stored
 from loki_memory.mcp.tool import ADDS, READS, REMOVES, Tool
 from loki_memory.models.text import printable_line

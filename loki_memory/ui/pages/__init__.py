@@ -8,7 +8,6 @@ from starlette.routing import Route
 
 from loki_memory.ui.pages import (
     belief,
-    belief_edits,
     beliefs,
     files,
     frame,
@@ -17,16 +16,13 @@ from loki_memory.ui.pages import (
     health,
     now,
     review,
-    review_decisions,
     timeline,
 )
 
 MODULES = (
     now,
     beliefs,
-    belief_edits,
     belief,
-    review_decisions,
     review,
     timeline,
     graph,

@@ -1,20 +1,27 @@
-"""One memory: what it says, what it rests on, how it changed, and what is linked to it."""
+"""One memory: what it says, what it rests on, how it changed, what is linked to it; its edits.
+
+Each edit is the same function of the workspace that the command of that name calls, and says how
+it is undone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import partial
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
 
 from starlette.responses import Response
 
-from loki_memory.errors import LokiMemoryError, NotFound
+from loki_memory.errors import FileChanged, InvalidRecord, LokiMemoryError, NotFound
 from loki_memory.models import AntiPattern, Episode, Memory
 from loki_memory.models.error_signature import Signature, signature
 from loki_memory.models.text import shorten
 from loki_memory.ui.confidence_curve import ConfidenceCurve, confidence_curve
-from loki_memory.ui.derived import derived
-from loki_memory.ui.page import Visit, as_json, page, render
+from loki_memory.ui.page import Visit, as_json, back, page, render, write, wrote
+from loki_memory.ui.site import derived
 
 if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
@@ -22,6 +29,7 @@ if TYPE_CHECKING:
 _LONGEST = 20_000  # characters of one text; the file has all of it
 _EPISODES = 3  # of a resolution that are looked at for the change that mended it
 _STEPS = 30  # commits
+_QUOTED = 80  # characters of a title in the words about a change
 _NAME = 200  # characters of a name: of an agent, a category, a path
 # The fields of each kind that a person may edit, with their labels.
 EDITABLE = {
@@ -210,9 +218,7 @@ def _description(record: Memory, document: dict[str, Any], blame: Any) -> dict[s
 
 def shown_hash(record: Memory) -> str:
     """A hash of what a page shows of a record, by which an edit finds that it changed since."""
-    import hashlib
-
-    return hashlib.sha256(as_json(record.document())).hexdigest()[:16]
+    return sha256(as_json(record.document())).hexdigest()[:16]
 
 
 def _file(workspace: Workspace, memory_id: str) -> str:
@@ -335,5 +341,96 @@ def belief(visit: Visit) -> Response:
     return render(visit, "belief.html", belief_page(visit.workspace, visit.parameter("id")))
 
 
-routes = page("/beliefs/{id}", belief)
+# -- edits ----------------------------------------------------------------------------------------
+
+
+def page_of(memory_id: str) -> str:
+    return f"/beliefs/{quote(memory_id)}"
+
+
+def put_back(workspace: Workspace, record: Memory) -> None:
+    """Give a memory the content that it had before a change."""
+    workspace.care.put_back(record)
+    workspace.flush()
+
+
+def _memory(visit: Visit) -> Memory:
+    return visit.workspace.get(visit.workspace.resolve(visit.parameter("id")))
+
+
+def quoted_title(record: Memory) -> str:
+    return f"“{shorten(record.title(), _QUOTED)}”"
+
+
+def edit(visit: Visit) -> Response:
+    """Change the fields that differ from what is stored."""
+    record, workspace = _memory(visit), visit.workspace
+    if visit.form.get("seen", "") not in {"", shown_hash(record)}:
+        raise FileChanged(workspace.browse.where(record.id))
+    fields = _edited(record, visit.form)
+    if not fields:
+        return back(page_of(record.id), visit.site.undo.push("Nothing was changed."))
+    workspace.correct(record.id, **fields)
+    undo = partial(put_back, workspace, record)
+    return wrote(visit, f"Edited {quoted_title(record)}", page_of(record.id), undo)
+
+
+def _edited(record: Memory, form: Mapping[str, str]) -> dict[str, Any]:
+    """The fields of a form that differ from the record, as the record has them."""
+    document, found = record.document(), dict[str, Any]()
+    for name in EDITABLE.get(record.kind, {}):
+        if name not in form:
+            continue
+        text = form[name].replace("\r\n", "\n").strip()
+        is_list = name == "conditions"
+        value: Any = (
+            [line.strip() for line in text.split("\n") if line.strip()] if is_list else text
+        )
+        if value != (document.get(name) or ([] if is_list else "")):
+            found[name] = value
+    return found
+
+
+def pin(visit: Visit) -> Response:
+    record, workspace = _memory(visit), visit.workspace
+    pinned = visit.form.get("pinned") == "yes"
+    workspace.pin(record.id, pinned)
+    undo = partial(workspace.pin, record.id, not pinned)
+    word = "Pinned" if pinned else "Unpinned"
+    return wrote(visit, f"{word} {quoted_title(record)}", page_of(record.id), undo)
+
+
+def reject(visit: Visit) -> Response:
+    record, workspace = _memory(visit), visit.workspace
+    workspace.reject(record.id, visit.form.get("why", "").strip())
+    undo = partial(workspace.restore, record.id)
+    return wrote(visit, f"Rejected {quoted_title(record)}", page_of(record.id), undo)
+
+
+def supersede(visit: Visit) -> Response:
+    """Let another belief stand in its place: an id, or a statement in words."""
+    record, workspace = _memory(visit), visit.workspace
+    new = visit.form.get("new", "").strip()
+    if not new:
+        raise InvalidRecord("nothing takes its place", advice="Give an id, or a statement.")
+    heir = workspace.supersede(record.id, new)
+    undo = partial(put_back, workspace, record)
+    return wrote(visit, f"Superseded {quoted_title(record)}", page_of(heir.id), undo)
+
+
+def archive(visit: Visit) -> Response:
+    record, workspace = _memory(visit), visit.workspace
+    workspace.archive(record.id)
+    undo = partial(workspace.restore, record.id)
+    return wrote(visit, f"Archived {quoted_title(record)}", "/beliefs", undo)
+
+
+routes = [
+    *write("/beliefs/{id}/edit", edit),
+    *write("/beliefs/{id}/pin", pin),
+    *write("/beliefs/{id}/reject", reject),
+    *write("/beliefs/{id}/supersede", supersede),
+    *write("/beliefs/{id}/archive", archive),
+    *page("/beliefs/{id}", belief),
+]
 shapes: dict[str, Any] = {"belief": BeliefPage}

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from starlette.responses import Response
 
 from loki_memory.models.kinds import FACT_TYPES, SCOPES, STATUSES
-from loki_memory.ui.derived import derived
 from loki_memory.ui.page import Visit, page, render
+from loki_memory.ui.site import derived
 
 if TYPE_CHECKING:
     from loki_memory.workspace import Workspace

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from starlette.responses import Response
 
 from loki_memory.errors import NoHistory
-from loki_memory.ui.derived import derived
 from loki_memory.ui.page import Visit, page, render
+from loki_memory.ui.site import derived
 
 if TYPE_CHECKING:
     from loki_memory.browse.memory_map import Layout, MapNode, MemoryMap

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from starlette.responses import Response
 
 from loki_memory.errors import NotFound
-from loki_memory.ui.derived import derived, recompute
 from loki_memory.ui.page import Visit, back, page, render, write
+from loki_memory.ui.site import derived, recompute
 
 if TYPE_CHECKING:
     from loki_memory.browse.audit import Audit

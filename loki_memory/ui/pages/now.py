@@ -14,8 +14,8 @@ from loki_memory.errors import NotFound
 from loki_memory.models import Episode
 from loki_memory.models.error_signature import signature
 from loki_memory.models.text import shorten, tokens
-from loki_memory.ui.derived import derived
 from loki_memory.ui.page import Visit, page, render
+from loki_memory.ui.site import derived
 
 if TYPE_CHECKING:
     from loki_memory.browse.activity import Forewarning
