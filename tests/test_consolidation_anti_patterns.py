@@ -169,6 +169,17 @@ def test_one_rule_of_a_linter_in_two_places_is_one_anti_pattern() -> None:
     assert len(found.evidence.for_) == 2
 
 
+def test_what_was_said_of_the_code_of_one_place_is_no_remedy_of_a_rule() -> None:
+    change = "`_ = f.Close()` \u2192 `if err := f.Close(); err != nil {` (b.go)"
+    line = "b.go:9: Error return value of `f.Close` is not checked (errcheck)"
+    said = {"of one place": "`errcheck` on `f.Close` needs a check", "of all": "Check the error"}
+    told = {
+        of: only(met(1, line, resolution=f"{words}. E.g. {change}")).prevention
+        for of, words in said.items()
+    }
+    assert told == {"of one place": f"Change {change}", "of all": "Check the error."}
+
+
 def test_a_command_that_was_called_wrongly_teaches_from_one_session_on() -> None:
     log = steps(
         ("bash", "gh pr diff 104 --stat", "unknown flag: --stat"),

@@ -36,6 +36,7 @@ from loki_memory.models.error_noise import is_usage
 from loki_memory.models.links import Tombstone
 
 _CODE = re.compile(r"`[^`]+`")
+_ARROW = " \u2192 "  # between a line and what it became
 _TELLING = 4  # words of content that the messages of a rule must share to be told by them
 _COMMANDS = 2  # that report a rule most often
 _NEWEST = 25  # episodes, of all that met an error
@@ -125,7 +126,7 @@ def _anti_pattern(snapshot: Snapshot, id_: str, known: KnownAntiPatterns) -> Ant
     fields: dict[str, Any] = {
         "id": id_,
         "what_fails": _line(met),
-        "prevention": next((resolution.do for resolution in resolutions if resolution.for_), None),
+        "prevention": next((_told(r.do, met) for r in resolutions if r.for_), None),
         "resolutions": [
             resolution.model_dump(mode="json", exclude_unset=True) for resolution in resolutions
         ],
@@ -155,6 +156,19 @@ def _anti_pattern(snapshot: Snapshot, id_: str, known: KnownAntiPatterns) -> Ant
     # Most are as they were: that is seen before another one is made of the same fields.
     new = old if document == stated else parse(AntiPattern, document)
     return old if new.document() == stated else new
+
+
+def _told(do: str, met: list[Occurrence]) -> str:
+    """A remedy as it is told: of a linter's rule, nothing that is about the code of one place.
+
+    The words hold without the example; words about one place do not, and only the change is left.
+    """
+    template = met[0].failure.key.template
+    explained, example, change = do.partition(EXAMPLE)
+    if not (example and template.startswith(RULE)):
+        return do
+    named = [name for name in _CODE.findall(explained) if template.removeprefix(RULE) not in name]
+    return f"Change {change}" if named and _ARROW in change else explained
 
 
 def _line(met: list[Occurrence]) -> str:

@@ -72,7 +72,7 @@ class EpisodeFeatures(NamedTuple):
     captured: bool = False
     before_commits: Sequence[Sequence[str]] = ()  # commands between the last edit and each commit
     prompt_hashes: Sequence[str] = ()  # of what its user wrote
-    stated: Sequence[Sequence[Any]] = ()  # text, type, score, and whether the defect was mended
+    stated: Sequence[Sequence[Any]] = ()  # as `StatedSentence`
 
     @property
     def date(self) -> str:
@@ -107,6 +107,7 @@ class StatedSentence(NamedTuple):
     score: float | None
     resolved: bool
     quoted: bool = False
+    written: bool = False  # into the project: its code, documents and commits
 
 
 class FirstAction(NamedTuple):
@@ -164,6 +165,7 @@ def _stated(statement: Statement) -> list[Any]:
         statement.score,
         statement.resolved,
         statement.quoted,
+        statement.source == "written",
     ]
 
 

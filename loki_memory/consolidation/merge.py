@@ -139,9 +139,9 @@ def _is_open(belief: Prose) -> bool:
     """Check whether it speaks, or was superseded by nothing but what is decided here anew.
 
     What evidence retired is still what others were found to say: else they would speak for it.
-    What reflection says in the words of others (a topic, a sure remedy) has its key, as errors do.
+    A topic, which says what others say, has its key, as errors do.
     """
-    if not {"topic", "remedy"}.isdisjoint(extra(belief, "key") or ()):
+    if "topic" in (extra(belief, "key") or ()):
         return False
     if belief.status not in DEAD or is_refuted(belief):
         return True

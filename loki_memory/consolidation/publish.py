@@ -361,9 +361,8 @@ def says(belief: Belief) -> dict[str, Any]:
 
 
 def _is_summary(belief: Belief) -> bool:
-    """Check whether a belief repeats others: topics, parents, and the patterns of sure remedies."""
-    key = extra(belief, "key")
-    return belief.depth in {0, 1} or (isinstance(key, dict) and bool({"topic", "remedy"} & {*key}))
+    """Check whether a belief repeats others, as topics and parents do."""
+    return belief.depth in {0, 1} or "topic" in (extra(belief, "key") or ())
 
 
 def _is_worded(belief: AntiPattern) -> bool:

@@ -3,8 +3,11 @@
 Statements are taken in the order of time. One joins the fact that says the same, in the same words
 or mostly in the same words of content, or that leaves nothing surprising in it. Else it begins a
 fact of its own, whose id comes from its text, and which keeps how surprising it was. A fact is
-active, and may be told unasked, from two sessions on, or from one at a score of .6; a user's
-preference from two, or if it says that it holds everywhere. A defect that the session mended
+active, and may be told unasked, from two sessions on; a user's preference from two, or if it says
+that it holds everywhere. One session suffices for what an agent wrote into the project and says
+what to do, and for what is likely enough to matter, if it is a rule or if another session met a
+name of code in it too: what one session alone says, of something that no other met, is recalled
+when somebody asks. A defect that the session mended
 afterwards, or a later one (`statement_matching.py`), is `resolved`: it is kept as history and never
 told, until a session tells of it again.
 """
@@ -34,13 +37,18 @@ from loki_memory.consolidation.snapshot import (
     Touched,
     in_time,
 )
-from loki_memory.consolidation.statement_matching import Shelf, Stated, mendings
+from loki_memory.consolidation.statement_matching import (
+    Shelf,
+    Stated,
+    came_up_elsewhere,
+    mendings,
+)
 from loki_memory.models import Fact, parse, tombstone_id
 from loki_memory.models.base import Evidence
 from loki_memory.models.belief import Surprise
 from loki_memory.models.confidence import confidence
 from loki_memory.models.kinds import USERS_WORDS
-from loki_memory.models.lesson_text import is_report, names_code, objection, worth
+from loki_memory.models.lesson_text import is_report, names_code, objection, prescribes, worth
 from loki_memory.models.text import holds_everywhere
 
 if TYPE_CHECKING:
@@ -86,13 +94,13 @@ def facts(snapshot: Snapshot, touched: Touched | None = None) -> PhaseChanges:
         put += _renewed(snapshot, id_, by_episode, told, is_partial=touched is not None)
     put += [_replaced(snapshot.records[name], heir) for name, heir in sorted(twins.items())]
     if touched is not None:
-        put += _mended(snapshot, {fact.id for fact in put})
+        put += _overtaken(snapshot, {fact.id for fact in put})
     news = [fact for fact in put if differs(fact, snapshot.records)]
     return PhaseChanges(put=tuple(news), steps=tuple(_steps(news, snapshot)))
 
 
-def _mended(snapshot: Snapshot, renewed: Container[str]) -> Iterator[Fact]:
-    """Yield the facts besides those renewed that tell of a defect which was mended since."""
+def _overtaken(snapshot: Snapshot, renewed: Container[str]) -> Iterator[Fact]:
+    """Yield facts besides those renewed that others decide: a defect was mended, a name came up."""
     found = mendings(snapshot)
     for fact in filter(_is_live, snapshot.of(Fact)):
         is_open = fact.id not in renewed and fact.origin != "owner" and fact.status != "resolved"
@@ -100,6 +108,21 @@ def _mended(snapshot: Snapshot, renewed: Container[str]) -> Iterator[Fact]:
             fact.statement, fact.type or "", fact.at or "", fact.evidence.for_
         ):
             yield fact.changed(status="resolved")
+        elif is_open and fact.status == "candidate" and _has_come_up(snapshot, fact):
+            yield fact.changed(status="active")
+
+
+def _has_come_up(snapshot: Snapshot, fact: Fact) -> bool:
+    """Check whether a candidate is likely enough, and a name in it came up in another session."""
+    type_, score = fact.type or "", fact.score or 0.0
+    if (
+        is_report(fact.statement)
+        or type_ == "preference"
+        or not _is_likely(fact.statement, type_, score)
+    ):
+        return False
+    sessions = {snapshot.session_of(name) for name in fact.evidence.for_}
+    return came_up_elsewhere(snapshot, fact.statement, sessions)
 
 
 def _is_live(fact: Fact) -> bool:
@@ -187,7 +210,7 @@ def _fact(
         "statement": text,
         "type": told.type or None,
         "confidence": confidence(support, 0, (_WORTH * score, _WORTH * (1 - score))),
-        "status": "active" if is_owned else _status(stated, text, score, support),
+        "status": "active" if is_owned else _status(snapshot, stated, told, episodes, old),
         **({"status": "resolved"} if is_mended else {}),
         "scope": first.scope,
         "key": {"statement": begun},
@@ -247,19 +270,41 @@ def _kept(old: Fact) -> dict[str, Any]:
     return {name: value for name, value in old.document().items() if name not in ours}
 
 
-def _status(stated: list[Stated], text: str, score: float, support: int) -> str:
+def _status(
+    snapshot: Snapshot, stated: list[Stated], told: _Wording, episodes: set[str], old: Fact | None
+) -> str:
     if all(entry.statement.resolved for entry in stated):
         return "resolved"
-    if is_report(text):
+    if is_report(told.text):
         return "candidate"
-    if support > 1:
+    if len({*snapshot.sessions(episodes).values()}) > 1:
         return "active"
     if stated[-1].statement.type == "preference":
-        is_rule = holds_everywhere(text) and not objection(text, is_stated=True)
-        is_rule = is_rule and not names_code(text)  # which one place may have meant
+        is_rule = holds_everywhere(told.text) and not objection(told.text, is_stated=True)
+        is_rule = is_rule and not names_code(told.text)  # which one place may have meant
         return "active" if is_rule else "candidate"
-    chance = worth(text, stated[-1].statement.type, score, support)
-    return "active" if score >= _SURE or chance >= _TOLD_FROM_ONE else "candidate"
+    if snapshot.is_part and old and old.status == "active":
+        return "active"  # what others say of it is not known here
+    return "active" if _is_told_from_one(snapshot, stated, told) else "candidate"
+
+
+def _is_told_from_one(snapshot: Snapshot, stated: list[Stated], told: _Wording) -> bool:
+    """Check whether what one session said may be told unasked."""
+    is_written = any(entry.statement.written for entry in stated)
+    if is_written and told.is_lesson and prescribes(told.text):
+        return True
+    if not _is_likely(told.text, told.type, told.score):
+        return False
+    is_on_purpose = not all(entry.episode.captured for entry in stated)
+    is_rule = told.type == "decision" or (told.type == "convention" and prescribes(told.text))
+    if is_on_purpose or is_rule:
+        return True
+    sessions = {snapshot.session_of(entry.episode.id) for entry in stated}
+    return came_up_elsewhere(snapshot, told.text, sessions)
+
+
+def _is_likely(text: str, type_: str, score: float) -> bool:
+    return score >= _SURE or worth(text, type_, score, 1) >= _TOLD_FROM_ONE
 
 
 def _steps(news: Iterable[Fact], snapshot: Snapshot) -> Iterator[BeliefChange]:

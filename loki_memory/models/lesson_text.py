@@ -37,7 +37,8 @@ _DONE = (  # verbs that tell what a session did to the code
     r"|migrat|modif|mov|remov|renam|replac|resolv|simplif|skip|split|updat|wir"
 )
 _REPORTS = re.compile(
-    rf"(?:`[^`]+`|[\w./-]+\.\w+)?\s*(?:[:\u2013\u2014-]+\s*)?(?:{_DONE})(?:e|i?e?d|i?e?s|ped|ing)?\b"
+    rf"(?:(?:`[^`]+`|[\w./-]+\.\w+)?\s*[:\u2013\u2014-]+\s*)?(?:{_DONE})(?:e|i?e?d|i?e?s|ped|ing)?\b"
+    rf"|(?:`[^`]+`|[\w./-]+\.\w+) (?:{_DONE})(?:i?e?d|ped|ing)\b"  # but it "moves the branch" still
     rf"|.* [\u2013\u2014-] (?:{_DONE})e?d\b|.{{3,80}}?: (?:added|changed|fixed|removed|updated)\b"
     r"|(?:[\w() `-]{1,40}: )?(?:built|reduced|specified|used|verified)\b"
     r"|make (?!sure)|the (?:fix|approach|change|refactoring)\b|(?:this|that) (?:test|pr)\b|bugs?:"
@@ -46,13 +47,14 @@ _REPORTS = re.compile(
 )
 _PASSES = re.compile(  # what will not be so tomorrow
     r"\b(?:now|no longer|already|currently|previously|was|were|had|has been|have been|still|yet"
-    r"|caused|prevented|couldn't|wasn't|weren't|did(?: not|n't)?|this (?:pr|branch|session|test)"
+    r"|caused|prevented|returned(?! by)|couldn't|wasn't|weren't|did(?: not|n't)?"
+    r"|this (?:pr|branch|session|test)"
     r"|failing|broken?|breaks|dismissed|pre-existing|stale|silently|dropped|just \w+ed|incoming"
     r"|(?:tests?|lint|build) (?:pass|fail)\w*|lines? \d+)\b"
     r"|\bthe (?:current|existing) (?:branch|code|fix|implementation|tests?)\b"
     r"|\[`?[\w./-]+:\d|\w\.[a-z]{1,4}-\d|[\u2713\u2714\u2705]|\bpending:"
     r"|\b(?:pr|issue|story|epic|metric|task|bug|test|case|phase|step)s? ?#?\d"
-    r"|\bn?fr\d+\b|\b[0-9a-f]{7,40}\b|\bthe next (?:story|stories|task|epic|phase)s?\b",
+    r"|(?<!\A)\bn?fr\d+\b|\b[0-9a-f]{7,40}\b|\bthe next (?:story|stories|task|epic|phase)s?\b",
     re.IGNORECASE,
 )
 _OVERCAME = re.compile(  # what went wrong once, and the way around it
@@ -60,9 +62,9 @@ _OVERCAME = re.compile(  # what went wrong once, and the way around it
     re.IGNORECASE,
 )
 _GUESSES = re.compile(  # hypotheses, plans, and what a reviewer thinks of something
-    r"\bsuggests\b|\brevisit if\b|\bconsider\b|\b(?:would(?:n't)?|could(?:n't)?|\w+'d)\b"
+    r"\bsuggests\b|\bconsider\b|\b(?:would(?:n't)?|could(?:n't)?|\w+'d)\b"
     r"|\b(?:approach|option)s? (?:is|are)\b|\bmay (?:not )?have\b|\bwill (?!not\b|break|fail)"
-    r"|\b(?:acceptable|unnecessary|(?:is|are) valid|the real value|reasonable|low(?:er)? risk"
+    r"|\b(?:unnecessary|(?:is|are) valid|the real value|reasonable|low(?:er)? risk"
     r"|proposed|future option)\b",
     re.IGNORECASE,
 )
@@ -89,11 +91,6 @@ _FINDING = re.compile(  # of a review: what it is about, the file, then what is 
     r"|[^.:`]{3,40} in `[^`]+` [\u2013\u2014-] ",
     re.IGNORECASE,
 )
-_NOBODY = re.compile(  # "When a row is found, it returns": what returns?
-    r"(?:when|if|once|after|while|unless) (?:an?|any|no) [^,`]*\b(?:is|are) \w+(?:ed|en|nd|de)\b"
-    r"[^,]*, (?:it|they) (?!(?:is|are|can|must|should|needs?|has|have)\b)",
-    re.IGNORECASE,
-)
 _SO_WE = re.compile(
     r",? (?:so|but|then) we (?:can(?:'t|not)?|have to|must|need)\b"
 )  # what follows from it
@@ -106,7 +103,8 @@ _POINTS = re.compile(  # to something that a reader of the sentence alone does n
     r"|\b(?:use|using|for|with|of|to|on|in) (?:it|them|this|that)(?:[.,;]| \(|$)|\bthese\b"
     r"|\b(?:detects|does|handles) (?:this|that|it)\b|\bso (?:that|this|it) (?:works|is)\b"
     r"|\bthis is (?:because|why)\b|\bsince (?:that|this|it)(?:'s| is)\b|\btoo[.!]?$"
-    r"|\ba specific pattern\b|\b(?:above|below|as well|here)\b"
+    r"|\b(?:the|that) \w+(?:Error|Exception)\b|\b(?:above|below|as well|here)\b"
+    r"|\ba specific pattern\b"
     r"|\bthe (?:same|other) (?:\w+ )?(?:fix|problem|pattern|issue|occurrences?|bug)\b",
     re.IGNORECASE,
 )
@@ -187,6 +185,10 @@ _FOLLOWS = re.compile(  # what comes of it
     r"\b(?:causes?|so|which means|leads? to|fails? with|to fail|(?:will )?breaks?)\b", re.IGNORECASE
 )
 _STRESSED = re.compile(r"\b(?:NOT|MUST|ALWAYS|NEVER|ONLY)\b")  # whoever wrote it had a reason
+_PRESCRIBES = re.compile(  # what to do here, and what not
+    r"\b(?i:instead of|rather than|must|never|always|do not|don't|avoid|should)\b|\bNOT\b"
+    r"|\A\W*[Nn]o `?\w"
+)
 _WORK = re.compile(  # an imperative of a plan or of a commit: done once
     r"(?:generate|include|pass|return|save|show|test|validate|write)\b", re.IGNORECASE
 )
@@ -210,10 +212,6 @@ def _is_notation(text: str) -> bool:
     return bool(_NOTATION.search(_ASIDE.sub("_", text)))
 
 
-def _is_joined(text: str) -> bool:
-    return bool(_JOINED.search(_ASIDE.sub("_", text)))
-
-
 def _is_heading(text: str) -> bool:
     plain = _ASIDE.sub("_", text)
     return bool(_TOPIC.match(plain)) or not has_verb(plain)
@@ -234,10 +232,6 @@ def _speaks_of_us(text: str) -> bool:
 
 def _is_of_moment(text: str) -> bool:
     return bool(_PASSES.search(text)) and not _OVERCAME.search(text)
-
-
-def _is_cut(text: str) -> bool:
-    return bool(_CUT.search(_ASIDE.sub("_", text)))
 
 
 def objection(text: str, *, is_stated: bool = False, is_at_place: bool = False) -> str:
@@ -270,6 +264,15 @@ def asks(text: str) -> bool:
 def points(text: str) -> bool:
     """Tell whether a sentence points to something that only its session could see."""
     return bool(_POINTS.search(text))
+
+
+def prescribes(text: str) -> bool:
+    """Tell whether a text says what to do or what not, and not only how something is.
+
+    >>> prescribes("No MUI: the pages use Tailwind instead"), prescribes("The pages use Tailwind")
+    (True, False)
+    """
+    return bool(_PRESCRIBES.search(_ASIDE.sub("_", text)))
 
 
 def is_report(text: str) -> bool:
@@ -329,9 +332,8 @@ def worth(text: str, type_: str, score: float, sessions: int) -> float:
     """Weigh a statement for somebody who has not asked, to put several in order.
 
     The number is the logit of a chance. It grows with the score and with the sessions that said it.
-    What is said of a tool from outside holds longer than what is said of one's own code, a rule
-    longer than a description, what comes of it makes it heeded, and a sentence with many names of
-    code is about one place.
+    What is said of a tool from outside, and a rule, hold longer than a description of one's own
+    code, what comes of it makes it heeded, and many names of code are about one place.
     """
     chance = min(max(score, 0.02), 0.98)
     names, own = len({*_NAME.findall(text)}), len({*_IDENTIFIER.findall(text)})
@@ -339,7 +341,7 @@ def worth(text: str, type_: str, score: float, sessions: int) -> float:
         math.log(chance / (1 - chance))
         + 0.9 * math.log2(max(1, sessions))
         + _OF_TYPE.get(type_, 0.0)
-        + 0.4 * bool(_HOLDS.search(_ASIDE.sub("_", text)))
+        + 0.4 * bool(_HOLDS.search(_ASIDE.sub("_", text)) or prescribes(text))
         + bool(_STRESSED.search(text))
         + 0.4 * bool(_FOLLOWS.search(text))
         - 0.4 * (len(text) > _LONG)
@@ -350,7 +352,7 @@ def worth(text: str, type_: str, score: float, sessions: int) -> float:
     )
 
 
-_OF_TYPE = {"gotcha": 1.0, "convention": 0.5, "rule": 0.5, "preference": 0.5}
+_OF_TYPE = {"gotcha": 0.5, "convention": 0.5, "rule": 0.5, "preference": 0.5}
 _OF_ALL: Rules = (
     ("orders one piece of work", lambda text: bool(_ORDERS.match(text))),
     ("is a question", lambda text: text.rstrip().endswith("?")),
@@ -364,10 +366,9 @@ _OF_USERS: Rules = (
 _OF_AGENTS: Rules = (
     ("begins in the middle of something", lambda text: bool(_STARTS_BADLY.match(text))),
     ("is notes and not a sentence", _is_notation),
-    ("leaves out words", _is_cut),
-    ("joins several notes", _is_joined),
+    ("leaves out words", lambda text: bool(_CUT.search(_ASIDE.sub("_", text)))),
+    ("joins several notes", lambda text: bool(_JOINED.search(_ASIDE.sub("_", text)))),
     ("is a finding of a review", lambda text: bool(_FINDING.match(text))),
-    ("does not say who does it", lambda text: bool(_NOBODY.match(text))),
     ("tells what was done", lambda text: bool(_REPORTS.match(text))),
     ("tells how things stand at the moment", _is_of_moment),
     ("is a guess or a plan", lambda text: bool(_GUESSES.search(text))),
