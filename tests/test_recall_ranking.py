@@ -181,6 +181,12 @@ def test_a_word_already_there_gains_nothing_from_a_neighbour() -> None:
     assert words[0] == words[1] == words[2]
 
 
+def test_a_word_said_before_counts_more_than_one_said_after() -> None:
+    store = Store(["it was red", "the cache", "it was red"], sessions=[0, 0, 0])
+    words = _of(store.ask("cache"), "bm25")
+    assert words[1] > words[2] > words[0] > 0
+
+
 def test_a_word_is_lent_over_four_turns_and_no_further() -> None:
     store = Store(["the cache", *["so it was"] * 5], sessions=[0] * 6)
     words = _of(store.ask("cache"), "bm25")

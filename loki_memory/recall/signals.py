@@ -4,8 +4,8 @@ The candidates and their neighbours in the session are the region of a question.
 
 1. *Words.* Each word of the question counts by BM25 where it stands, and less where a neighbour in
    the same session says it: a turn of talk leaves out what was said just before. A word that a
-   memory has itself gains nothing. A memory of several passages counts half by its best one, half
-   as a whole.
+   memory has itself gains nothing. What comes later lends half as much as what came before.
+   A memory of several passages counts half by its best one, half as a whole.
 2. *Cosine* of the question with the memory's best passage, and a little with all of them.
 3. *MaxSim.* Each token of the question finds its nearest token in the passage, with the same
    lending; rare tokens count more.
@@ -35,6 +35,7 @@ _BEFORE, _AFTER = 0.3, 0.15  # of the sentence likeness of the turn before and o
 _ALONE = 0.5  # of its own, where there is no such turn
 _REACH = 4  # turns that a word is lent over
 _FADE = 70.0  # tokens of distance after which it counts 1/e
+_LATER = 0.5  # what a word counts that is only said later: answers follow questions
 _FAR = 210.0  # … and after which it counts nothing
 _MOST_PASSAGES = 3000  # of the region that are looked at closely
 _STEPS = np.array([step for step in range(-_REACH, _REACH + 1) if step], np.int32)
@@ -156,7 +157,7 @@ def lent(region: Region, own: Floats) -> Floats:
         near = np.where(far <= _FAR, np.exp(-far / np.float32(_FADE)), 0).astype(np.float32)
         near = near[:, None]
         np.maximum(loans[step:], tall[:-step] * near, out=loans[step:])
-        np.maximum(loans[:-step], tall[step:] * near, out=loans[:-step])
+        np.maximum(loans[:-step], tall[step:] * (near * np.float32(_LATER)), out=loans[:-step])
     return loans[region.place][region.owner]
 
 
