@@ -179,7 +179,7 @@ class Tokens(NamedTuple):
     owner: Ints  # per token: its document in the region
 
 
-class Found(NamedTuple):
+class CandidateSignals(NamedTuple):
     """Results of the close look, per document of the region."""
 
     words: Floats
@@ -188,14 +188,13 @@ class Found(NamedTuple):
     near: Floats
     passage: Ints  # the best one
     tokens: Tokens
-    certainty: float
     alike: Floats
     closest: Floats
     cover: float  # of the question's rarity, by the document that has most of its words
     sentence: Floats | None
 
 
-def look_closely(corpus: Corpus, signals: Signals, region: Region) -> Found:
+def look_closely(corpus: Corpus, signals: Signals, region: Region) -> CandidateSignals:
     starts = corpus.starts[region.passages]
     counts = corpus.starts[region.passages + 1] - starts
     tokens = corpus.tokens[ranges(starts, counts)].astype(np.intp)
@@ -207,14 +206,13 @@ def look_closely(corpus: Corpus, signals: Signals, region: Region) -> Found:
     each_word = np.maximum(words, loans[:, :width])
     each_token = np.maximum(likes, loans[:, width:])
     by_word, by_token = each_word.sum(axis=1), each_token.sum(axis=1)
-    return Found(
+    return CandidateSignals(
         words=_worded(region, words, each_word, signals.words, _relative(corpus, region.documents)),
         cosine=_about(region, cosine, counts),
         maxsim=_summed(region, each_token),
         near=best(region, _together(corpus, signals.near, region.passages)),
         passage=_best_passage(region, share(by_word) + spread(cosine) + spread(by_token)),
         tokens=Tokens(tokens, np.repeat(region.owner, counts)),
-        certainty=float(likes.sum(axis=1).max()) + float(cosine.max()),
         alike=best(region, likes.sum(axis=1)),
         closest=best(region, cosine),
         cover=_cover(words, signals.words),
