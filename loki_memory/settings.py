@@ -74,9 +74,9 @@ SETTINGS = (
     ),
     Setting(
         "recall.floor",
-        68,
-        "how certain recall must be of its best answer to answer at all, in hundredths",
-        "benchmarks/recall/silence.py: silent on a third of foreign questions, on 2 % of its own",
+        22,
+        "recall answers nothing where the chance that memory knows is smaller, in hundredths",
+        "benchmarks/recall/calibrate.py: silent on half of foreign questions, on 4 % of its own",
         stricter="higher",
         asks=True,
     ),

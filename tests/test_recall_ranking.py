@@ -181,6 +181,12 @@ def test_a_word_already_there_gains_nothing_from_a_neighbour() -> None:
     assert words[0] == words[1] == words[2]
 
 
+def test_a_word_said_before_counts_more_than_one_said_after() -> None:
+    store = Store(["it was red", "the cache", "it was red"], sessions=[0, 0, 0])
+    words = _of(store.ask("cache"), "bm25")
+    assert words[1] > words[2] > words[0] > 0
+
+
 def test_a_word_is_lent_over_four_turns_and_no_further() -> None:
     store = Store(["the cache", *["so it was"] * 5], sessions=[0] * 6)
     words = _of(store.ask("cache"), "bm25")
@@ -353,7 +359,7 @@ def test_what_is_hidden_sets_no_measure_for_the_others() -> None:
     weak = store.ask("stale cache", cosine=[-0.9, 0.2, 0.1], hidden=[0])
     strong = store.ask("stale cache", cosine=[0.9, 0.2, 0.1], hidden=[0], boost={0: 5.0})
     assert weak.scores.tolist() == strong.scores.tolist()
-    assert weak.certainty == strong.certainty
+    assert weak.alike.tolist() == strong.alike.tolist()
 
 
 # -- all of it ------------------------------------------------------------------------------------
@@ -383,33 +389,34 @@ def test_parts_add_up_to_the_score() -> None:
     assert ranked.scores.tolist() == sorted(ranked.scores.tolist(), reverse=True)
 
 
-def test_certainty_is_absolute() -> None:
+def test_likeness_is_absolute() -> None:
     store = Store(["stale cache", "tea"])
-    assert store.ask("stale cache", cosine=[0.5, 0]).certainty == pytest.approx(1.5)
-    assert store.ask("dragons fly", cosine=[0.1, 0]).certainty == pytest.approx(0.1)
+    near, far = store.ask("stale cache", cosine=[0.5, 0]), store.ask("dragons fly", cosine=[0.1, 0])
+    assert (near.alike.max(), near.cosine.max()) == pytest.approx((1.0, 0.5))
+    assert (far.alike.max(), far.cosine.max()) == pytest.approx((0.0, 0.1))
 
 
-def test_certainty_owes_nothing_to_lent_words() -> None:
+def test_likeness_owes_nothing_to_lent_words() -> None:
     together = Store(["stale", "cache"], sessions=[0, 0])
-    assert together.ask("stale cache").certainty == pytest.approx(0.5)
+    assert together.ask("stale cache").alike.max() == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("text", ["", "?", "unknown words only", "the"])
 def test_a_question_that_matches_nothing_is_no_error(text: str) -> None:
     store = Store(["cache", "tea"], sessions=[0, 0])
     ranked = store.ask(text)
-    assert ranked.certainty == 0
+    assert ranked.alike.max() == 0
     assert ranked.documents.tolist() == [0, 1]
 
 
 def test_all_hidden_is_no_answer() -> None:
     ranked = Store(["cache", "tea"], sessions=[0, 0]).ask("cache", hidden=[0, 1])
-    assert (len(ranked.documents), len(ranked.scores), ranked.certainty) == (0, 0, 0.0)
+    assert (len(ranked.documents), len(ranked.scores), len(ranked.alike)) == (0, 0, 0)
 
 
 def test_a_store_of_nothing_has_no_answer() -> None:
     ranked = Store([]).ask("cache in May by Ann", hidden=[])
-    assert (len(ranked.documents), ranked.certainty) == (0, 0.0)
+    assert (len(ranked.documents), len(ranked.alike)) == (0, 0)
 
 
 def test_very_many_passages_keep_the_best_of_each_document() -> None:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 
 from loki_memory import Workspace
-from loki_memory.recall.result import Nearness, among, chance, chances
+from loki_memory.recall.result import Nearness, certainty, chance, chances
 
 
 def test_a_chance_grows_with_nearness_and_falls_with_the_place() -> None:
-    near, far = Nearness(0.9, 0.6), Nearness(0.3, 0.1)
+    near, far = Nearness(0.9, 0.6, 900, 8), Nearness(0.3, 0.1, 900, 8)
     assert chance(near, 0) > chance(far, 0)
     assert chance(near, 0) > chance(near, 5)
     assert chance(far._replace(is_exact=True), 7) > 0.9
 
 
 def test_no_hit_has_a_higher_chance_than_the_one_before_it() -> None:
-    found = chances([Nearness(0.4, 0.2), Nearness(0.9, 0.6), None])
+    found = chances([Nearness(0.4, 0.2, 900, 8), Nearness(0.9, 0.6, 900, 8), None])
     assert found[0] == found[1] == found[2]
 
 
@@ -25,9 +25,9 @@ def test_what_was_found_by_its_name_is_certain() -> None:
 
 
 def test_a_weak_match_is_enough_in_a_small_store_and_not_in_a_large_one() -> None:
-    floor = 0.68
-    assert among(30, 0.55) > floor > among(1000, 0.55)
-    assert among(30, 0.4) < floor
+    match = Nearness(alike=0.35, cosine=0.25, stored=600, asked=6)
+    assert certainty(match) > 0.2 > certainty(match._replace(stored=100_000))
+    assert certainty(match._replace(alike=0.1, cosine=0.1)) < 0.2
 
 
 def test_a_store_about_something_else_says_nothing_of_kubernetes(ws: Workspace) -> None:

@@ -1,13 +1,14 @@
-"""Fit the chance that a memory is relevant, and print how far it is from the truth.
+"""Fit the chances that recall states, and print how far they are from the truth.
 
     python benchmarks/recall/calibrate.py --data FOLDER [--quick]
 
 Questions of LoCoMo and BEAM are put to their own conversation, where the data says which turns
 answer them, and to others, where nothing does; issues of SWE-ContextBench and prompts of other
-projects are put to the sessions of its repositories. For each of the best hits the signals of
-`recall/result.py` are noted, with whether the hit answers. A logistic regression gives the
-weights, every set counting alike. The table shows the calibration error of each set: with the
-weights of the package, and with weights that were fitted on the other sets alone.
+projects are put to the sessions of its repositories. Of each question the best match of the store
+is noted, with whether it is the question's own store, and of each of the best hits the signals of
+`recall/result.py`, with whether it answers. Logistic regressions give the weights of both chances,
+every set counting alike. The tables show the calibration error of each set, with the weights of the
+package and with weights that were fitted on the other sets alone, and how often recall is silent.
 """
 
 from __future__ import annotations
@@ -17,81 +18,81 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
-from math import exp, log1p
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import data
 from report import print_lines, say
+from silence import renamed
 from systems import Ours
 
 from loki_memory import Workspace
 from loki_memory.recall.recall import RecallOptions
-from loki_memory.recall.result import BIAS, WEIGHTS
+from loki_memory.recall.result import HIT, STORE, LogisticWeights
+from loki_memory.settings import SETTINGS
 
 HITS = 8  # of a question that are looked at
 FOREIGN = 20  # questions of other stores that a store is asked
 BINS = 10
+FLOOR = next(int(one.default) for one in SETTINGS if one.name == "recall.floor") / 100
 
 
 class Sample(NamedTuple):
-    """One hit of one question."""
+    """What is known of one thing that has a chance, and whether it came true."""
 
-    alike: float
-    cosine: float
-    place: float
-    is_relevant: bool
-
-    def signals(self) -> tuple[float, float, float]:
-        return self.alike, self.cosine, self.place
+    signals: dict[str, float]
+    is_true: bool
 
 
-class Weights(NamedTuple):
-    bias: float
-    each: tuple[float, ...]
+class Asked(NamedTuple):
+    """One question: the store's best match for it, and its best hits."""
 
-    def chance(self, sample: Sample) -> float:
-        odds = self.bias + sum(
-            weight * signal for weight, signal in zip(self.each, sample.signals(), strict=True)
-        )
-        return 1 / (1 + exp(-odds))
+    match: Sample
+    hits: list[Sample]
 
 
 # -- samples ---------------------------------------------------------------------------------------
 
 
-def hits(workspace: Workspace, question: str) -> Iterator[tuple[str, int, float, float]]:
-    """(id, place, MaxSim, cosine) of the best memories for a question."""
+def ask(
+    workspace: Workspace, question: str, is_relevant: Callable[[str], bool], *, is_own: bool
+) -> Iterator[Asked]:
     asked = RecallOptions(question, HITS).asked(workspace.now())
     workspace.home.ensure("folders")
     answer = workspace.home.retriever.answer(asked)
+    if answer.best is None:
+        return
     names = dict(workspace.index.ask("SELECT row, id FROM memories"))
-    for place, hit in enumerate(answer.hits):
-        if hit.nearness is not None:
-            yield names[hit.row], place, hit.nearness.alike, hit.nearness.cosine
+    hits = [
+        Sample(hit.nearness.signals(place), is_own and is_relevant(names[hit.row]))
+        for place, hit in enumerate(answer.hits)
+        if hit.nearness is not None
+    ]
+    yield Asked(Sample(answer.best.signals(), is_own), hits)
 
 
-def of_stores(stores: Sequence[data.Store], most: int) -> Iterator[Sample]:
-    """Samples of questions that are put to their own store, and to the others."""
+def of_stores(stores: Sequence[data.Store], most: int) -> Iterator[Asked]:
+    """Questions that are put to their own store, and to the others under its names."""
     for number, store in enumerate(stores):
         with tempfile.TemporaryDirectory() as folder:
             ours = Ours(store.documents, Path(folder) / "store", bulk=True)
-            for question in store.answerable[:most]:
-                yield from _samples(ours, question.text, question.gold)
-            others = [one for other in stores if other is not store for one in other.answerable]
-            for question in others[number :: max(1, len(others) // FOREIGN)][:FOREIGN]:
-                yield from _samples(ours, question.text, frozenset())
+            for own in store.answerable[:most]:
+                gold = {name for name, document in ours.documents.items() if document in own.gold}
+                yield from ask(ours.workspace, own.text, gold.__contains__, is_own=True)
+            others = [
+                renamed(one.text, data.speakers(other), data.speakers(store))
+                for other in stores
+                if other is not store
+                for one in other.answerable
+            ]
+            for text in others[number :: max(1, len(others) // FOREIGN)][:FOREIGN]:
+                yield from ask(ours.workspace, text, bool, is_own=False)
             ours.close()
 
 
-def _samples(ours: Ours, question: str, gold: frozenset[str]) -> Iterator[Sample]:
-    for name, place, alike, cosine in hits(ours.workspace, question):
-        yield Sample(alike, cosine, log1p(place), ours.documents.get(name) in gold)
-
-
-def of_issues(folder: Path, foreign: Sequence[str]) -> Iterator[Sample]:
-    """Samples of issues, put to sessions: one is relevant if it edited what the patch changes.
+def of_issues(folder: Path, foreign: Sequence[str]) -> Iterator[Asked]:
+    """Issues, put to sessions: one is relevant if it edited what the patch changes.
 
     `foreign` are prompts of other projects, to which no session is.
     """
@@ -108,13 +109,14 @@ def of_issues(folder: Path, foreign: Sequence[str]) -> Iterator[Sample]:
                 task_of.setdefault(episode.id, session["task"])
         workspace.consolidate()
         for issue in issues:
-            for name, number, alike, cosine in hits(workspace, issue["statement"]):
-                tasks = _tasks(workspace, name, task_of)
-                is_relevant = not tasks.isdisjoint(issue["relevant"])
-                yield Sample(alike, cosine, log1p(number), is_relevant)
+            helpful = set(issue["relevant"])
+
+            def is_helpful(name: str, helpful: set[str] = helpful) -> bool:
+                return not _tasks(workspace, name, task_of).isdisjoint(helpful)
+
+            yield from ask(workspace, issue["statement"], is_helpful, is_own=True)
         for prompt in foreign:
-            for _, number, alike, cosine in hits(workspace, prompt):
-                yield Sample(alike, cosine, log1p(number), is_relevant=False)
+            yield from ask(workspace, prompt, bool, is_own=False)
 
 
 def _tasks(workspace: Workspace, name: str, task_of: dict[str, str]) -> set[str]:
@@ -128,27 +130,75 @@ def _tasks(workspace: Workspace, name: str, task_of: dict[str, str]) -> set[str]
 # -- weights ---------------------------------------------------------------------------------------
 
 
-def fitted(sets: Sequence[Sequence[Sample]]) -> Weights:
-    """Weights of a logistic regression in which every set counts alike."""
-    import numpy as np
+def fitted(sets: Sequence[Sequence[Sample]], *, even: bool = False) -> LogisticWeights:
+    """Weights of a logistic regression in which every set counts alike.
+
+    `even`: and in each set what is true as much as what is not.
+    """
     from sklearn.linear_model import LogisticRegression
 
-    signals = np.array([sample.signals() for samples in sets for sample in samples])
-    wanted = np.array([sample.is_relevant for samples in sets for sample in samples])
-    shares = np.concatenate([np.full(len(samples), 1 / len(samples)) for samples in sets])
-    model = LogisticRegression(C=1e6, max_iter=1000)
-    model.fit(signals, wanted, sample_weight=shares * len(wanted) / len(sets))
-    return Weights(float(model.intercept_[0]), tuple(map(float, model.coef_[0])))
+    names = [name for name in sets[0][0].signals if _varies(sets, name)]
+    signals, wanted, shares = [], [], []
+    for samples in sets:
+        true = sum(sample.is_true for sample in samples)
+        for sample in samples:
+            alike = true if sample.is_true else len(samples) - true
+            signals.append([sample.signals[name] for name in names])
+            wanted.append(sample.is_true)
+            shares.append(1 / alike if even else 1 / len(samples))
+    scale = len(wanted) / sum(shares)
+    model = LogisticRegression(C=1e6, max_iter=5000)
+    model.fit(signals, wanted, sample_weight=[scale * share for share in shares])
+    each = zip(names, map(float, model.coef_[0]), strict=True)
+    return LogisticWeights(float(model.intercept_[0]), dict(each))
 
 
-def error(weights: Weights, samples: Sequence[Sample]) -> float:
+def _varies(sets: Sequence[Sequence[Sample]], name: str) -> bool:
+    return len({sample.signals[name] for samples in sets for sample in samples}) > 1
+
+
+def error(weights: LogisticWeights, samples: Sequence[Sample]) -> float:
     """Expected calibration error: chances against shares, in ten bins."""
     bins: list[list[tuple[float, bool]]] = [[] for _ in range(BINS)]
     for sample in samples:
-        chance = weights.chance(sample)
-        bins[min(int(chance * BINS), BINS - 1)].append((chance, sample.is_relevant))
+        chance = weights.chance(sample.signals)
+        bins[min(int(chance * BINS), BINS - 1)].append((chance, sample.is_true))
     gaps = (abs(sum(c for c, _ in each) - sum(r for _, r in each)) for each in bins)
     return sum(gaps) / max(1, len(samples))
+
+
+def silence(weights: LogisticWeights, samples: Sequence[Sample], *, own: bool) -> float:
+    """The share of questions, own or foreign, whose chance lies below the floor."""
+    asked = [sample for sample in samples if sample.is_true == own]
+    return sum(weights.chance(sample.signals) < FLOOR for sample in asked) / max(1, len(asked))
+
+
+def print_hits(sets: Mapping[str, Sequence[Sample]]) -> None:
+    lines = []
+    for name, samples in sets.items():
+        others = fitted([each for other, each in sets.items() if other != name])
+        share = sum(sample.is_true for sample in samples) / len(samples)
+        errors = (error(HIT, samples), error(others, samples))
+        lines.append((name, str(len(samples)), f"{share:.3f}", *(f"{one:.3f}" for one in errors)))
+    pooled = [sample for samples in sets.values() for sample in samples]
+    lines.append(("all", str(len(pooled)), "", f"{error(HIT, pooled):.3f}", ""))
+    print_lines(("set", "hits", "relevant", "error as shipped", "error, set left out"), lines)
+    say(f"weights of hits, all sets: {fitted([*sets.values()])}")
+
+
+def print_matches(sets: Mapping[str, Sequence[Sample]]) -> None:
+    lines = []
+    for name, samples in sets.items():
+        others = fitted([each for other, each in sets.items() if other != name], even=True)
+        rates = [
+            silence(weights, samples, own=own)
+            for weights in (STORE, others)
+            for own in (False, True)
+        ]
+        lines.append((name, str(len(samples)), *(f"{rate:.3f}" for rate in rates)))
+    head = ("set", "questions", "right silence", "false", "right, set left out", "false")
+    print_lines(head, lines)
+    say(f"weights of matches, all sets: {fitted([*sets.values()], even=True)}")
 
 
 def main() -> None:
@@ -160,23 +210,15 @@ def main() -> None:
     os.environ["LOKI_HOME"] = tempfile.mkdtemp()
     most = 20 if options.quick else 80
     prompts = [one.question.text for each in data.sessions(folder) for one in each.asked]
-    sets = {
+    asked = {
         "LoCoMo": list(of_stores(data.locomo(folder), most)),
         "BEAM": list(of_stores(data.beam(folder), most)),
         "SWE-ContextBench": list(of_issues(folder / "swe_context", prompts[:80])),
     }
-    shipped = Weights(BIAS, (WEIGHTS["alike"], WEIGHTS["cosine"], WEIGHTS["place"]))
-    head = ("set", "hits", "relevant", "error as shipped", "error, set left out")
-    lines = []
-    for name, samples in sets.items():
-        others = fitted([each for other, each in sets.items() if other != name])
-        share = sum(sample.is_relevant for sample in samples) / len(samples)
-        errors = (error(shipped, samples), error(others, samples))
-        lines.append((name, str(len(samples)), f"{share:.3f}", *(f"{one:.3f}" for one in errors)))
-    pooled = [sample for samples in sets.values() for sample in samples]
-    lines.append(("all", str(len(pooled)), "", f"{error(shipped, pooled):.3f}", ""))
-    print_lines(head, lines)
-    say(f"weights of all sets: {fitted([*sets.values()])}")
+    print("the chance that a hit is relevant\n")
+    print_hits({name: [hit for one in each for hit in one.hits] for name, each in asked.items()})
+    print(f"\nthe chance that a store knows about a question, floor {FLOOR:.2f}\n")
+    print_matches({name: [one.match for one in each] for name, each in asked.items()})
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a question shares with memories besides words, and what memories lead to.
+"""Signals that a question shares with memories besides words, and what memories lead to.
 
 An error, a file, a name of code or an id in the question speaks for the memories that have it. From
 the direct hits, links lead to what replaced them, to what was learned from them, and in a deep

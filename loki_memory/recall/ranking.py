@@ -22,7 +22,15 @@ import numpy as np
 
 from loki_memory.models.kinds import KINDS
 from loki_memory.recall.catalogue import UNKNOWN_DAY
-from loki_memory.recall.signals import Found, Region, Tokens, around, look_closely, share, spread
+from loki_memory.recall.signals import (
+    CandidateSignals,
+    Region,
+    Tokens,
+    around,
+    look_closely,
+    share,
+    spread,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,7 +60,6 @@ class Ranked(NamedTuple):
     scores: Floats
     parts: Parts  # aligned; they add up to the scores
     passage: Ints  # the best passage of each
-    certainty: float  # best MaxSim without lending + best cosine: absolute, about 0 to 2
     alike: Floats  # MaxSim of each document's best passage, without lending: absolute
     cosine: Floats  # of each document's best passage: absolute
 
@@ -174,7 +181,7 @@ def weights(cover: float, *, with_sentences: bool) -> SignalWeights:
     return _STATIC_UNSHARED.towards(_STATIC, known**_STATIC_STEP)
 
 
-def fused(found: Found) -> dict[str, Floats]:
+def fused(found: CandidateSignals) -> dict[str, Floats]:
     """The weighed signals; they add up to the score."""
     chosen = weights(found.cover, with_sentences=found.sentence is not None)
     parts = {
@@ -194,7 +201,7 @@ def total(parts: Mapping[str, Floats]) -> Floats:
     return summed
 
 
-def _fused(region: Region, found: Found) -> Parts:
+def _fused(region: Region, found: CandidateSignals) -> Parts:
     """The parts that speak of the text, with a little of the neighbours' scores."""
     parts = fused(found)
     whole = np.float32(1 / (1 + 2 * _BESIDE))
@@ -253,7 +260,7 @@ def _best_of_session(corpus: Corpus, region: Region, scores: Floats) -> Floats:
     return spread
 
 
-def _ordered(region: Region, found: Found, parts: Parts, limit: int) -> Ranked:
+def _ordered(region: Region, found: CandidateSignals, parts: Parts, limit: int) -> Ranked:
     scores = total(parts)
     order = np.argsort(-scores, kind="stable")[: max(limit, 0)]
     return Ranked(
@@ -261,7 +268,6 @@ def _ordered(region: Region, found: Found, parts: Parts, limit: int) -> Ranked:
         scores=scores[order],
         parts={name: part[order] for name, part in parts.items()},
         passage=found.passage[order],
-        certainty=found.certainty,
         alike=found.alike[order],
         cosine=found.closest[order],
     )
@@ -270,7 +276,7 @@ def _ordered(region: Region, found: Found, parts: Parts, limit: int) -> Ranked:
 def _nothing() -> Ranked:
     none = np.zeros(0, np.int32)
     nothing = np.zeros(0, np.float32)
-    return Ranked(none, nothing, {}, none, 0.0, nothing, nothing)
+    return Ranked(none, nothing, {}, none, nothing, nothing)
 
 
 # -- dates -----------------------------------------------------------------------------------------

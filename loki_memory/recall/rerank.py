@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.models.text import tokens
 from loki_memory.recall.question import split_words
-from loki_memory.recall.result import Nearness
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 
     from loki_memory.recall.catalogue import Catalogue
     from loki_memory.recall.ranking import Ranked
+    from loki_memory.recall.result import Nearness
     from loki_memory.recall.signals import Word
 
 
@@ -287,26 +287,35 @@ def explained(
     chosen: Sequence[tuple[int, float]],
     reasons: Mapping[int, Sequence[str]],
     sure: Collection[int],
+    best: Nearness | None,
 ) -> list[Hit]:
     """The chosen documents as hits; those in `sure` have a reason that cannot be an accident."""
     documents = ranked.documents[[number for number, _ in chosen]]
     words = _words_in(store, asked, documents)
     cosine = ranked.parts.get("cosine")
-    best = float(cosine.max(initial=0)) if cosine is not None else 0.0
+    closest = float(cosine.max(initial=0)) if cosine is not None else 0.0
     hits = []
     for (number, score), document in zip(chosen, documents.tolist(), strict=True):
         parts = {name: float(values[number]) for name, values in ranked.parts.items()}
-        close = best > 0 and parts.get("cosine", 0.0) >= _CLOSE * best
+        close = closest > 0 and parts.get("cosine", 0.0) >= _CLOSE * closest
         why = _why(reasons.get(document, []), words.get(document, []), close=close)
         if not why:
             lent = parts.get("bm25", 0.0) > 0
             why = ["stands beside what matches" if lent else "the nearest there is"]
-        alike, near_by = float(ranked.alike[number]), float(ranked.cosine[number])
-        near = Nearness(alike, near_by, document in sure)
-        was_ranked = near.alike != 0 or near.cosine != 0
         row = int(store.corpus.row[document])
-        hits.append(Hit(row, score, why, parts, near if was_ranked else None))
+        near = _nearness(best, ranked, number, is_sure=document in sure)
+        hits.append(Hit(row, score, why, parts, near))
     return hits
+
+
+def _nearness(
+    best: Nearness | None, ranked: Ranked, number: int, *, is_sure: bool
+) -> Nearness | None:
+    """The nearness of a document; None for one that was not ranked, but reached by a link."""
+    alike, cosine = float(ranked.alike[number]), float(ranked.cosine[number])
+    if best is None or alike == cosine == 0:
+        return None
+    return best._replace(alike=alike, cosine=cosine, is_exact=is_sure)
 
 
 def _words_in(

@@ -4,15 +4,18 @@ The score that orders memories compares them with each other: the best of a stor
 about a question has a high one. The chance is absolute. It is what a reader is shown, what brings
 the memories of a project and of its user to one scale, and what a line needs to be told unasked.
 
-`benchmarks/recall/calibrate.py` fits the weights: a logistic regression over several kinds of
-questions, some of which belong to another store. It prints how far chances are from the shares of
-memories that are relevant, each kind left out in turn.
+Certainty is the chance that a store knows anything about a question at all: below the setting
+`recall.floor`, nothing is shown.
+
+`benchmarks/recall/calibrate.py` fits the weights of both: logistic regressions over several kinds
+of questions, some of which belong to another store. It prints how far chances are from what is
+true, each kind left out in turn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from math import exp, log, log1p
+from collections.abc import Iterable, Mapping
+from math import exp, log1p
 from typing import Any, NamedTuple
 
 FEW = 10  # memories: among fewer nothing is rare, so a word that matches is reason to answer
@@ -68,7 +71,7 @@ class Recollections(list[Recollection]):
         self.cut = cut  # left out, for they did not fit in the budget
         self.filtered = filtered  # found, and withheld because nothing was near enough
         self.took = took  # seconds
-        self.certainty = certainty  # absolute: best similarity of words plus best of meaning
+        self.certainty = certainty  # the chance that memory knows anything about the question
         self.in_few = in_few  # a word matched in a store too small for chances to mean much
         self.counts = counts  # people or files that were asked for, counted
         self.task = task  # the type of task that was asked for or detected
@@ -106,32 +109,60 @@ class Query(NamedTuple):
 # -- chances ---------------------------------------------------------------------------------------
 
 
-BIAS = -3.67
-WEIGHTS = {"alike": 1.48, "cosine": 5.24, "place": -0.62}
-_CHANCE = 0.04  # for each factor e in memories; picked from .03 to .05 on all open sets together
-_USUAL = 1000  # memories among which a certainty counts as it is
+class LogisticWeights(NamedTuple):
+    """A logistic regression: a bias, and a weight for each signal."""
+
+    bias: float
+    each: Mapping[str, float]
+
+    def chance(self, signals: Mapping[str, float]) -> float:
+        """The chance that what has these signals is so."""
+        return 1 / (1 + exp(-self.bias - sum(w * signals[name] for name, w in self.each.items())))
+
+
+HIT = LogisticWeights(
+    -3.7, {"alike": 3.4, "cosine": 2.4, "stored": -0.12, "asked": 0.5, "place": -0.7}
+)
+STORE = LogisticWeights(-4.32, {"alike": 11.1, "cosine": 4.0, "stored": -0.45, "asked": 0.87})
 _EXACT = 0.95  # an id, a field, an error or a file that was asked for
 
 
 class Nearness(NamedTuple):
-    """The nearness of a memory to a question."""
+    """The nearness of a memory, or of the nearest of a store, to a question."""
 
     alike: float  # MaxSim: how like the question's words are to its words, 0 to 1
     cosine: float  # of the two texts, after what all memories have in common is taken off
+    stored: int  # tokens of all memories: the best of many is near to any question by chance
+    asked: int  # tokens of the question: a long one has its words together less by chance
     is_exact: bool = False  # an id, a field, an error or a file led to it
+
+    def signals(self, place: int = 0) -> dict[str, float]:
+        """The values that weights belong to; `place` counts the better hits."""
+        return {
+            "alike": self.alike,
+            "cosine": self.cosine,
+            "stored": log1p(self.stored),
+            "asked": log1p(self.asked),
+            "place": log1p(place),
+        }
+
+
+def certainty(best: Nearness) -> float:
+    """The chance that a store knows anything about a question, by the nearest that it has.
+
+    >>> certainty(Nearness(0.5, 0.3, 500, 8)) > certainty(Nearness(0.5, 0.3, 50_000, 8))
+    True
+    """
+    return STORE.chance(best.signals())
 
 
 def chance(near: Nearness, place: int) -> float:
     """The chance that a memory is relevant; `place` counts the better ones.
 
-    >>> chance(Nearness(0.9, 0.6), 0) > 0.6 > 0.1 > chance(Nearness(0.3, 0.1), 0)
+    >>> chance(Nearness(0.9, 0.6, 900, 8), 0) > 0.5 > 0.1 > chance(Nearness(0.3, 0.1, 900, 8), 0)
     True
     """
-    if near.is_exact:
-        return _EXACT
-    found = {"alike": near.alike, "cosine": near.cosine, "place": log1p(place)}
-    odds = BIAS + sum(weight * found[name] for name, weight in WEIGHTS.items())
-    return 1 / (1 + exp(-odds))
+    return _EXACT if near.is_exact else HIT.chance(near.signals(place))
 
 
 def chances(hits: Iterable[Nearness | None]) -> list[float]:
@@ -145,12 +176,3 @@ def chances(hits: Iterable[Nearness | None]) -> list[float]:
         above = found[-1] if found else 1.0
         found.append(above if near is None else min(above, chance(near, place)))
     return found
-
-
-def among(memories: int, certainty: float) -> float:
-    """Allow for the size of a store: the best of many is near to any question by chance.
-
-    >>> among(1000, 0.6) == 0.6 < among(20, 0.6)
-    True
-    """
-    return certainty + _CHANCE * log(_USUAL / max(1, memories))

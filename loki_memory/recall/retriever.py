@@ -37,7 +37,7 @@ from loki_memory.recall.rerank import (
     explained,
     newer_first,
 )
-from loki_memory.recall.result import FEW, Query, among
+from loki_memory.recall.result import FEW, Nearness, Query, certainty
 from loki_memory.recall.signals import Signals, Word
 from loki_memory.recall.vector_similarity import Lengths, Meaning, SentenceVectors
 
@@ -59,7 +59,6 @@ _UNASKED = [KINDS.index("ledger")]
 _SESSION = SCOPES.index("session")
 _MANY = 1000  # texts from which on model2vec embeds them: it takes 0.3 s to start
 _POOL = 30  # candidates that are looked at closely, at least
-_CERTAIN = 1.0  # from which on no floor that somebody would set keeps an answer back
 _ESSAY = 400  # tokens: a longer text mentions many values and states none
 
 
@@ -68,11 +67,16 @@ class RetrieverAnswer(NamedTuple):
 
     hits: list[Hit]
     found: int  # candidates that there were
-    certainty: float  # absolute: whether the store knows anything about it
+    best: Nearness | None  # None where nothing was ranked
     exact: bool  # whether an id, a field, an error, a file or a day led to hits
     task: str
     in_few: bool = False  # whether a word matched in a store too small to be certain of anything
     counts: str = ""  # people or files that the question asks for, counted
+
+    @property
+    def certainty(self) -> float:
+        """The chance that the store knows anything about the question."""
+        return certainty(self.best) if self.best else 0.0
 
 
 class Retriever:
@@ -189,7 +193,7 @@ class Retriever:
         words = self._lexicon.words(question.words, question.title) if question.words else []
         links = Links(self._index, store, self._document)
         searched = self._searched(links, asked, way, allowed)
-        ranked = self._ranked(store, question, words, searched, boost)
+        ranked, best = self._ranked(store, question, words, searched, boost)
         if asked.deep:
             ranked = deepened(self._index, store, self._document, ranked, searched, reasons)
         if not (asked.status or way.status or way.is_named):
@@ -202,12 +206,11 @@ class Retriever:
             candidates = newer_first(
                 candidates, statements, {w.word: w.rarity for w in words if len(w.passages)}
             )
-        chosen = [(one.number, score) for one, score in choose(candidates, asked.k, task)]
-        hits = explained(store, words, ranked, chosen, reasons, sure)
+        chosen = [(hit.number, score) for hit, score in choose(candidates, asked.k, task)]
+        hits = explained(store, words, ranked, chosen, reasons, sure, best)
         in_few = len(store.corpus.row) < FEW and _has_words(ranked)
         exact = bool(sure) or way.rows is not None or is_dated(store.corpus, question)
-        certainty = among(len(store.corpus.row), self._certainty(store, question, ranked, searched))
-        found = RetrieverAnswer(hits, len(ranked.documents), certainty, exact, task, in_few)
+        found = RetrieverAnswer(hits, len(ranked.documents), best, exact, task, in_few)
         return found._replace(counts=counts)
 
     def _routed(self, asked: Query) -> tuple[Route, str]:
@@ -226,7 +229,8 @@ class Retriever:
         words: Sequence[Word],
         allowed: Mask,
         boost: NDArray[np.float32] | None,
-    ) -> Ranked:
+    ) -> tuple[Ranked, Nearness | None]:
+        """The memories in their order, and the best that there is for the question."""
         title = (word for word in question.words if word in question.title)  # it counts twice
         text = " ".join((*title, *question.words)) or question.text
         meaning = Meaning(store, self.vectors, self.embedding, self._lengths, text)
@@ -244,24 +248,12 @@ class Retriever:
             expected=self._tokens(" ".join(question.expected)),
             asking=self._tokens("?"),
         )
-        return rank(store.corpus, question, signals)
-
-    def _certainty(
-        self, store: Catalogue, question: Question, ranked: Ranked, allowed: Mask
-    ) -> float:
-        """Measure how certain it is that the store knows anything about a question.
-
-        Of a long text's many tokens few are like those of any one memory, so its cosine decides;
-        or its title, which would be answered if it were asked alone.
-        """
-        whole = 2 * float(ranked.cosine.max(initial=0))
-        if not question.title:
-            return float(ranked.certainty)
-        if whole >= _CERTAIN:
-            return whole
-        title = ask(" ".join(word for word in question.words if word in question.title))
-        words = self._lexicon.words(title.words)
-        return max(whole, float(self._ranked(store, title, words, allowed, None).certainty))
+        ranked = rank(store.corpus, question, signals)
+        if not len(ranked.documents):
+            return ranked, None
+        stored = int(store.corpus.length[allowed].sum())
+        nearest, closest = float(ranked.alike.max()), float(ranked.cosine.max())
+        return ranked, Nearness(nearest, closest, stored, len(meaning.tokens))
 
     def _tokens(self, text: str) -> NDArray[np.int32]:
         """Token ids of a text that comes again with every question of its kind."""
@@ -422,5 +414,5 @@ def _latest(store: Catalogue, allowed: Mask, k: int, way: Route) -> RetrieverAns
     rows = store.corpus.row[documents[np.lexsort((documents, -days))]].tolist()
     why = list(way.said) or ["its id"]
     return RetrieverAnswer(
-        [Hit(row, 1.0, why, {}) for row in rows[:k]], len(rows), 0.0, exact=True, task=""
+        [Hit(row, 1.0, why, {}) for row in rows[:k]], len(rows), None, exact=True, task=""
     )

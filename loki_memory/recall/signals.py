@@ -4,8 +4,8 @@ The candidates and their neighbours in the session are the region of a question.
 
 1. *Words.* Each word of the question counts by BM25 where it stands, and less where a neighbour in
    the same session says it: a turn of talk leaves out what was said just before. A word that a
-   memory has itself gains nothing. A memory of several passages counts half by its best one, half
-   as a whole.
+   memory has itself gains nothing. What comes later lends half as much as what came before.
+   A memory of several passages counts half by its best one, half as a whole.
 2. *Cosine* of the question with the memory's best passage, and a little with all of them.
 3. *MaxSim.* Each token of the question finds its nearest token in the passage, with the same
    lending; rare tokens count more.
@@ -35,6 +35,7 @@ _BEFORE, _AFTER = 0.3, 0.15  # of the sentence likeness of the turn before and o
 _ALONE = 0.5  # of its own, where there is no such turn
 _REACH = 4  # turns that a word is lent over
 _FADE = 70.0  # tokens of distance after which it counts 1/e
+_LATER = 0.5  # what a word counts that is only said later: answers follow questions
 _FAR = 210.0  # … and after which it counts nothing
 _MOST_PASSAGES = 3000  # of the region that are looked at closely
 _STEPS = np.array([step for step in range(-_REACH, _REACH + 1) if step], np.int32)
@@ -156,7 +157,7 @@ def lent(region: Region, own: Floats) -> Floats:
         near = np.where(far <= _FAR, np.exp(-far / np.float32(_FADE)), 0).astype(np.float32)
         near = near[:, None]
         np.maximum(loans[step:], tall[:-step] * near, out=loans[step:])
-        np.maximum(loans[:-step], tall[step:] * near, out=loans[:-step])
+        np.maximum(loans[:-step], tall[step:] * (near * np.float32(_LATER)), out=loans[:-step])
     return loans[region.place][region.owner]
 
 
@@ -178,7 +179,7 @@ class Tokens(NamedTuple):
     owner: Ints  # per token: its document in the region
 
 
-class Found(NamedTuple):
+class CandidateSignals(NamedTuple):
     """Results of the close look, per document of the region."""
 
     words: Floats
@@ -187,14 +188,13 @@ class Found(NamedTuple):
     near: Floats
     passage: Ints  # the best one
     tokens: Tokens
-    certainty: float
     alike: Floats
     closest: Floats
     cover: float  # of the question's rarity, by the document that has most of its words
     sentence: Floats | None
 
 
-def look_closely(corpus: Corpus, signals: Signals, region: Region) -> Found:
+def look_closely(corpus: Corpus, signals: Signals, region: Region) -> CandidateSignals:
     starts = corpus.starts[region.passages]
     counts = corpus.starts[region.passages + 1] - starts
     tokens = corpus.tokens[ranges(starts, counts)].astype(np.intp)
@@ -206,14 +206,13 @@ def look_closely(corpus: Corpus, signals: Signals, region: Region) -> Found:
     each_word = np.maximum(words, loans[:, :width])
     each_token = np.maximum(likes, loans[:, width:])
     by_word, by_token = each_word.sum(axis=1), each_token.sum(axis=1)
-    return Found(
+    return CandidateSignals(
         words=_worded(region, words, each_word, signals.words, _relative(corpus, region.documents)),
         cosine=_about(region, cosine, counts),
         maxsim=_summed(region, each_token),
         near=best(region, _together(corpus, signals.near, region.passages)),
         passage=_best_passage(region, share(by_word) + spread(cosine) + spread(by_token)),
         tokens=Tokens(tokens, np.repeat(region.owner, counts)),
-        certainty=float(likes.sum(axis=1).max()) + float(cosine.max()),
         alike=best(region, likes.sum(axis=1)),
         closest=best(region, cosine),
         cover=_cover(words, signals.words),
