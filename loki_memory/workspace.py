@@ -338,7 +338,7 @@ class Workspace(OpenWorkspace):
         from loki_memory.recall.recall import RecallOptions, note_shown, recall
 
         options = (query, k, kinds, task, files, error, deep, scope, session, status, under)
-        asked = RecallOptions(*options).asked(self.now())
+        asked = RecallOptions(*options).as_query(self.now())
         if as_of is not None:
             return recall(self.history.as_of(as_of), asked, budget=budget)[0]
         found, _ = recall(self, asked, budget=budget)

@@ -108,7 +108,7 @@ def test_questions_wait_for_whoever_is_writing_the_index(ws: Workspace) -> None:
     """The connection that changes the index without waiting answers questions too."""
     with ws.index.change(wait=False):
         pass
-    assert ws.index.one("PRAGMA busy_timeout") >= 1000
+    assert ws.index.scalar("PRAGMA busy_timeout") >= 1000
 
 
 def test_what_was_just_acknowledged_is_found_while_another_process_writes_the_index(

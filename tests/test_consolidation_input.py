@@ -163,13 +163,13 @@ def test_features_of_files_that_are_gone_are_dropped(ws: Workspace) -> None:
     ws.consolidate(day="2026-01-01")
     ws.forget(ws.list(kind="episode")[0].id)
     ws.consolidate(day="2026-01-01")
-    assert ws.index.one("SELECT count(*) FROM features WHERE body <> ''") == 9
+    assert ws.index.scalar("SELECT count(*) FROM features WHERE body <> ''") == 9
 
 
 def test_a_plan_keeps_nothing(ws: Workspace) -> None:
     ws.record(TOLD[:10])
     assert ws.consolidate(plan_only=True).written
-    assert ws.index.one("SELECT count(*) FROM features") == 0
+    assert ws.index.scalar("SELECT count(*) FROM features") == 0
 
 
 def test_two_files_with_the_same_bytes_on_two_days_are_two_episodes(ws: Workspace) -> None:

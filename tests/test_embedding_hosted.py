@@ -155,7 +155,7 @@ def test_recall_uses_it_and_falls_back_when_it_fails(
     with Workspace.open(ws.layout.root) as workspace:
         workspace.sync()
         assert workspace.home.embed()
-        assert workspace.index.one("SELECT count(*) FROM vectors WHERE model = ?", name) == 2
+        assert workspace.index.scalar("SELECT count(*) FROM vectors WHERE model = ?", name) == 2
         assert workspace.recall("make it fast")[0].title.startswith("Pages")
         server.answer = lambda _: (500, b"")
         assert workspace.recall("deploys on Fridays")[0].title.startswith("Deploys")

@@ -67,7 +67,7 @@ def test_a_process_that_stays_embeds_some_at_a_time(
         assert not workspace.home.embed()
         assert workspace.home.embed()
         count = "SELECT count(*) FROM vectors WHERE model = ?"
-        assert workspace.index.one(count, minilm_name()) == 70
+        assert workspace.index.scalar(count, minilm_name()) == 70
 
 
 def test_a_single_question_does_not_load_it_unless_it_was_asked_for(ws: Workspace) -> None:

@@ -308,7 +308,7 @@ def crowded(folder: Path) -> Opened:
 def test_rows_that_nobody_uses_go_once_they_are_most(folder: Path) -> None:
     vectors = crowded(folder)
     drop_all_but(vectors, range(600, 650))
-    assert len(vectors) == 50 == vectors.index.one("SELECT count(*) FROM vectors")
+    assert len(vectors) == 50 == vectors.index.scalar("SELECT count(*) FROM vectors")
     assert_holds(vectors, range(600, 650))
     assert_holds(opened(folder), range(600, 650))
     assert sorted(path.name for path in folder.iterdir()) == [

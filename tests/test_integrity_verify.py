@@ -213,7 +213,7 @@ def test_records_that_nobody_vouches_for_are_kept_for_readers(ws: Workspace) -> 
     edit(ws, one, "Fridays", "Mondays")
     verify(ws)
     ws.sync()
-    etag = ws.index.one("SELECT etag FROM memories WHERE id = ?", one.id)
+    etag = ws.index.scalar("SELECT etag FROM memories WHERE id = ?", one.id)
     assert doubts(ws.layout) == {place(one): etag}
     verify(ws, adopt=[])
     assert doubts(ws.layout) == {}

@@ -32,7 +32,7 @@ from loki_memory.index.vectors import Vectors
 from loki_memory.integrity.citations import is_stale
 from loki_memory.recall import retriever
 from loki_memory.recall.links import shared
-from loki_memory.recall.recall import RecallOptions, _in_dispute, _Told, note_shown, recall
+from loki_memory.recall.recall import RecallOptions, _in_dispute, _RankedLine, note_shown, recall
 from loki_memory.recall.result import Recollection
 
 NOW = "2026-02-01T12:00:00Z"
@@ -523,14 +523,14 @@ def test_the_user_scope_is_the_memory_of_the_user_alone(full: Workspace) -> None
 def test_what_comes_from_outside_is_recalled_and_not_injected(full: Workspace, origin: str) -> None:
     write(full, "alien", statement="The walnut token is blue", origin=origin)
     assert full.recall("walnut token")[0].id == "fact-alien"
-    injected, _ = recall(full, RecallOptions("walnut token", k=20).asked(NOW, injected=True))
+    injected, _ = recall(full, RecallOptions("walnut token", k=20).as_query(NOW, injected=True))
     assert "fact-alien" not in ids(injected)
 
 
 @pytest.mark.parametrize("origin", ["owner", "agent", None])
 def test_what_was_learned_here_is_injected(full: Workspace, origin: str | None) -> None:
     write(full, "own", statement="The walnut token is blue", origin=origin)
-    injected, _ = recall(full, RecallOptions("walnut token").asked(NOW, injected=True))
+    injected, _ = recall(full, RecallOptions("walnut token").as_query(NOW, injected=True))
     assert injected[0].id == "fact-own"
 
 
@@ -735,7 +735,9 @@ def test_each_of_three_in_dispute_comes_after_what_is_newer_than_it() -> None:
     days = {"a": "2026-01-02", "b": "2026-01-06", "c": "2026-01-03"}
     against = {"a": ("c",), "b": ("c",), "c": ("a", "b")}
     told = [
-        _Told(Recollection(name, "fact", name, at=day, contradicts=against[name]), name, "", {})
+        _RankedLine(
+            Recollection(name, "fact", name, at=day, contradicts=against[name]), name, "", {}
+        )
         for name, day in days.items()
     ]
     order = [one.hit.id for one in _in_dispute(told)]
@@ -867,7 +869,7 @@ def embedded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def passages(ws: Workspace) -> int:
-    texts = ws.index.one("SELECT count(DISTINCT key) FROM passages WHERE key <> 0")
+    texts = ws.index.scalar("SELECT count(DISTINCT key) FROM passages WHERE key <> 0")
     return int(texts)
 
 
@@ -927,7 +929,7 @@ def test_the_vectors_of_texts_that_are_gone_go_once_they_are_most(
         path.unlink()
     write(asked, "z", statement="Zeppelins are slow")
     assert asked.recall("slow zeppelins")[0].id == "fact-z"
-    assert entries(asked) == passages(asked) == asked.index.one("SELECT count(*) FROM vectors")
+    assert entries(asked) == passages(asked) == asked.index.scalar("SELECT count(*) FROM vectors")
 
 
 def after_damage(ws: Workspace, path: Path, data: bytes, question: str) -> list[Recollection]:
@@ -1198,7 +1200,7 @@ def test_another_model_is_said_once(
         assert again.recall("walnut token")[0].id == "fact-w"
         assert again.notices == []
     assert len(list(vectors_folder(asked).glob("*.vectors"))) == 1
-    assert asked.index.one("SELECT count(DISTINCT model) FROM vectors") == 1
+    assert asked.index.scalar("SELECT count(DISTINCT model) FROM vectors") == 1
 
 
 @pytest.fixture

@@ -212,7 +212,7 @@ def test_a_field_is_taken_out_where_it_stands(index: Index) -> None:
 )
 def test_no_value_becomes_sql(index: Index, query: str) -> None:
     assert left(index, query) in (None, [])
-    assert index.one("SELECT count(*) FROM memories") == 7
+    assert index.scalar("SELECT count(*) FROM memories") == 7
 
 
 def test_a_value_with_quotes_is_a_value(index: Index) -> None:

@@ -168,12 +168,12 @@ def test_a_renamed_file_keeps_its_row(ws: Workspace) -> None:
     path = write(ws, "a", statement="A")
     write(ws, "b", statement="B")
     ws.sync()
-    row = ws.index.one("SELECT row FROM memories WHERE id = 'fact-a'")
+    row = ws.index.scalar("SELECT row FROM memories WHERE id = 'fact-a'")
     path.rename(facts(ws) / "zz-renamed.json")
     changes = ws.sync()
     assert changes.added == ["semantic/facts/zz-renamed.json"]
     assert changes.removed == ["semantic/facts/a.json"]
-    assert ws.index.one("SELECT row FROM memories WHERE id = 'fact-a'") == row
+    assert ws.index.scalar("SELECT row FROM memories WHERE id = 'fact-a'") == row
     assert ws.browse.where("fact-a").name == "zz-renamed.json"
 
 

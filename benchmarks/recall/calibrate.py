@@ -58,7 +58,7 @@ class Asked(NamedTuple):
 def ask(
     workspace: Workspace, question: str, is_relevant: Callable[[str], bool], *, is_own: bool
 ) -> Iterator[Asked]:
-    asked = RecallOptions(question, HITS).asked(workspace.now())
+    asked = RecallOptions(question, HITS).as_query(workspace.now())
     workspace.home.ensure("folders")
     answer = workspace.home.retriever.answer(asked)
     if answer.best is None:

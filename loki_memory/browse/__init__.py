@@ -279,7 +279,7 @@ class Browse:
         """
         from loki_memory.recall.recall import RecallOptions, recall
 
-        asked = RecallOptions(query, k, **options).asked(self._workspace.now())
+        asked = RecallOptions(query, k, **options).as_query(self._workspace.now())
         return recall(self._workspace, asked)
 
     def beliefs(self, most: int = 50, **wanted: Any) -> BeliefList:

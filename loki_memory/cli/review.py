@@ -139,7 +139,7 @@ def review_command(
 def _found(
     workspace: Workspace, span: str | None, *, candidates: bool
 ) -> tuple[Review, list[Shift]]:
-    """What is to be read, and decided about; in a folder without git, the candidates."""
+    """Everything that waits for a decision; in a folder without git, the candidates."""
     try:
         if not candidates:
             with progress_bar("comparing") as workspace.home.progress:

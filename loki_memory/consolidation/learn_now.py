@@ -33,7 +33,7 @@ def learn(workspace: OpenWorkspace, new: Sequence[Episode], reach: Reach = "news
     from loki_memory.consolidation.snapshot import Snapshot
     from loki_memory.index.gate import rejected_values
 
-    known = _Known(workspace)
+    known = _KnownBeliefs(workspace)
     limits = Thresholds.of(workspace.config)
     ids = frozenset(episode.id for episode in new)
     rejected = rejected_values(workspace.index)
@@ -53,7 +53,7 @@ def learn(workspace: OpenWorkspace, new: Sequence[Episode], reach: Reach = "news
         follow(workspace, changed)
 
 
-class _Known:
+class _KnownBeliefs:
     """Records by id, read from their files, with the etags of these."""
 
     def __init__(self, workspace: OpenWorkspace) -> None:

@@ -45,7 +45,7 @@ def bisect(
     def is_good(commit: Commit) -> bool:
         if commit.id not in recalled:
             past = workspace_as_of(workspace, commit.id)
-            asked = RecallOptions(query, k).asked(past.now())
+            asked = RecallOptions(query, k).as_query(past.now())
             recalled[commit.id] = [hit.id for hit in recall(past, asked)[0]]
         return (memory_id in recalled[commit.id]) == expected
 

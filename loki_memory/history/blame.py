@@ -119,7 +119,7 @@ def sources(workspace: OpenWorkspace, record: Memory) -> list[BlameSource]:
     """The episodes behind a memory: live, archived, or only in git's history."""
     evidence = evidence_of(record)
     found = {**dict.fromkeys(evidence.support, "for"), **dict.fromkeys(evidence.against, "against")}
-    kept = _Kept(workspace)
+    kept = _Traced(workspace)
     marks = record.evidence.episodes if isinstance(record, Belief) else {}
     there = {name: kept.find(name) for name in found}
     return [
@@ -136,7 +136,7 @@ def _private_source(name: str, speaks: str, mark: EpisodeMark) -> BlameSource:
     return BlameSource(name, speaks, words, outcome, agent, "", "", mark.day or "", "private")
 
 
-class _Kept:
+class _Traced:
     """Memories by id: live, archived, or only in git's history."""
 
     def __init__(self, workspace: OpenWorkspace) -> None:

@@ -106,7 +106,7 @@ class CheckScope(NamedTuple):
 
     def find(self, ids: Iterable[str]) -> dict[str, Memory]:
         """Find the memories with these ids, wherever they are kept."""
-        known, wanted = self.records.known(), set(ids)
+        known, wanted = self.records.all(), set(ids)
         found = {name: known[name] for name in wanted & known.keys()}
         rest = set() if self.is_whole else wanted - known.keys()
         return {**found, **self.edition.find(rest)}
@@ -149,7 +149,7 @@ def _invalid(case: CheckScope) -> Iterator[Fault]:
     for path, reason in case.records.invalid.items():
         advice = "Mend the file; docs/format.md has the format."
         yield Fault("invalid", path, "", reason, advice)
-    for record in case.records.known().values():
+    for record in case.records.all().values():
         for slip in slips(record):
             said = f"{slip.field}: {slip.reason}" if slip.field else slip.reason
             yield case.finding("invalid", record, said, slip.advice)
@@ -208,8 +208,8 @@ def _stones_gone(compared: Comparison) -> list[tuple[str, Memory]]:
 
 
 def _new_versions(compared: Comparison) -> Iterator[tuple[str, Memory | None, Memory]]:
-    before = compared.old.known()
-    for name, record in compared.new.known().items():
+    before = compared.old.all()
+    for name, record in compared.new.all().items():
         if before.get(name) != record:
             yield compared.new.paths[name], before.get(name), record
 
@@ -258,7 +258,7 @@ def _replaced(edition: MemoryTree, gone: Sequence[Memory]) -> set[str]:
         record.id: {_stone(record), *_targets(record, "superseded_by")} for record in gone
     }
     there = edition.find(name for names in stands_for.values() for name in names)
-    naming = edition.records(edition.naming(stands_for)).known().values()
+    naming = edition.records(edition.naming(stands_for)).all().values()
     heirs = {name for record in naming for name in _targets(record, "supersedes")}
     return heirs | {name for name, names in stands_for.items() if not names.isdisjoint(there)}
 
@@ -293,7 +293,7 @@ def _naming(case: CheckScope) -> Iterator[tuple[Memory, str]]:
 
 
 def _placed(records: Records) -> list[tuple[Memory, str]]:
-    return [(record, records.paths[name]) for name, record in records.known().items()]
+    return [(record, records.paths[name]) for name, record in records.all().items()]
 
 
 def _targets_of(record: Memory) -> set[str]:

@@ -223,12 +223,12 @@ class RecordChange(NamedTuple):
 
 def record_changes(old: Records, new: Records) -> list[RecordChange]:
     """The memories that differ between two states, by id; those in the archive too."""
-    names = sorted(old.known().keys() | new.known().keys())
+    names = sorted(old.all().keys() | new.all().keys())
     return [change for name in names if (change := _record_change(old, new, name)).fields]
 
 
 def _record_change(old: Records, new: Records, name: str) -> RecordChange:
-    shown = new.known().get(name) or old.known()[name]
+    shown = new.all().get(name) or old.all()[name]
     path = new.paths.get(name) or old.paths.get(name, "")
     pairs = _versions(old, new, name)
     fields = [change for before, after in pairs for change in _changes(before, after)]
@@ -261,7 +261,7 @@ def _versions(
     before = old.live.get(name), old.archived.get(name)
     after = new.live.get(name), new.archived.get(name)
     if before.count(None) == after.count(None) == 1:
-        yield old.known()[name], new.known()[name]
+        yield old.all()[name], new.all()[name]
     else:
         yield from zip(before, after, strict=True)
 

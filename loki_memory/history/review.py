@@ -92,14 +92,14 @@ def gone(old: Records, new: Records) -> dict[str, Memory]:
 
     A file that cannot be read any more has not removed its record.
     """
-    left = old.known().keys() - new.known().keys()
-    return {name: old.known()[name] for name in sorted(left) if old.paths[name] not in new.invalid}
+    left = old.all().keys() - new.all().keys()
+    return {name: old.all()[name] for name in sorted(left) if old.paths[name] not in new.invalid}
 
 
 def shifts(old: Records, new: Records) -> list[Shift]:
     """The changes between two states; a record made and archived in between counts as made."""
-    stayed = old.live.keys() & new.known().keys()
-    come = new.archived.keys() - old.known().keys()
+    stayed = old.live.keys() & new.all().keys()
+    come = new.archived.keys() - old.all().keys()
     return differences(
         {**{name: old.live[name] for name in stayed}, **gone(old, new)},
         {**new.live, **{name: new.archived[name] for name in come}},
@@ -177,7 +177,7 @@ def review_of(comparison: Comparison) -> Review:
 
 def _causes(comparison: Comparison, shifts: Iterable[Shift]) -> dict[str, Cause]:
     wanted = {name for shift in shifts for name in shift.caused_by}
-    known = {**comparison.old.known(), **comparison.new.known()}
+    known = {**comparison.old.all(), **comparison.new.all()}
     found = comparison.after.find(wanted - known.keys())
     episodes = {name: known.get(name) or found.get(name) for name in sorted(wanted)}
     private = {
@@ -304,7 +304,7 @@ def candidates(workspace: OpenWorkspace, most: int) -> Review:
 
 
 def _is_unread(found: Comparison, memory_id: str) -> bool:
-    new, old = found.new.live.get(memory_id), found.old.known().get(memory_id)
+    new, old = found.new.live.get(memory_id), found.old.all().get(memory_id)
     return new is not None and len(reviews(new)) <= len(reviews(old) if old else ())
 
 

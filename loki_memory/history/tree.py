@@ -39,7 +39,7 @@ class Records(NamedTuple):
     paths: dict[str, str]  # of records, by id
     invalid: dict[str, str]  # reasons, by path
 
-    def known(self) -> Mapping[str, Memory]:
+    def all(self) -> Mapping[str, Memory]:
         return ChainMap(self.live, self.archived)
 
 
@@ -249,7 +249,7 @@ def _take(found: Records, path: str, data: bytes) -> None:
 
 
 def _wanted_of(wanted: set[str], records: Records) -> dict[str, Memory]:
-    return {name: record for name, record in records.known().items() if name in wanted}
+    return {name: record for name, record in records.all().items() if name in wanted}
 
 
 def _entries(data: bytes) -> list[object]:

@@ -389,7 +389,7 @@ def agents(index: Index, kind: str) -> list[str]:
 def last_handoff(index: Index, agents: Sequence[str]) -> str:
     """The moment of the newest handoff by one of these agents; empty if there is none."""
     sql = f"SELECT max(at) FROM live WHERE kind = 'handoff' AND agent IN ({_marks(agents)})"  # noqa: S608
-    return index.one(sql, *agents) or ""
+    return index.scalar(sql, *agents) or ""
 
 
 def episodes_of(index: Index, agents: Sequence[str], since: str, limit: int) -> list[str]:

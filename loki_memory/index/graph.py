@@ -81,7 +81,7 @@ class DanglingEdge(NamedTuple):
 
 
 def edge_count(index: Index) -> int:
-    return int(index.one("SELECT count(*) FROM edges"))
+    return int(index.scalar("SELECT count(*) FROM edges"))
 
 
 def relations_at(index: Index, name: str) -> list[Relation]:
@@ -101,7 +101,7 @@ def beside_in_time(index: Index, memory_id: str) -> list[Relation]:
 def source_of_link(index: Index, memory_id: str) -> str | None:
     """The memory that a link record links from; None for all other records."""
     sql = "SELECT source FROM edges WHERE stated = ? AND source <> stated"
-    source: str | None = index.one(sql, memory_id)
+    source: str | None = index.scalar(sql, memory_id)
     return source
 
 

@@ -210,12 +210,12 @@ class Index:
             some = names[start : start + _AT_ONCE]
             yield from self.ask(sql.format(",".join("?" * len(some))), *some, *values)
 
-    def one(self, sql: str, *values: object) -> Any:
+    def scalar(self, sql: str, *values: object) -> Any:
         rows = self.ask(sql, *values)
         return rows[0][0] if rows else None
 
     def path_of(self, memory_id: str) -> str | None:
-        path: str | None = self.one("SELECT path FROM memories WHERE id = ?", memory_id)
+        path: str | None = self.scalar("SELECT path FROM memories WHERE id = ?", memory_id)
         return path
 
     def paths_of(self, ids: Sequence[str]) -> list[str]:
@@ -271,11 +271,11 @@ class Index:
         )
 
     def problem_count(self) -> int:
-        return int(self.one("SELECT count(*) FROM problems"))
+        return int(self.scalar("SELECT count(*) FROM problems"))
 
     def open_handoff_count(self) -> int:
         sql = "SELECT count(*) FROM memories WHERE kind = 'handoff' AND status = 'open'"
-        return int(self.one(sql))
+        return int(self.scalar(sql))
 
     def edges_from(self, memory_id: str) -> list[tuple[str, str, float]]:
         return self.ask(
@@ -289,7 +289,7 @@ class Index:
 
     def file_count(self) -> int:
         """Count the files that were read."""
-        return int(self.one("SELECT count(*) FROM files"))
+        return int(self.scalar("SELECT count(*) FROM files"))
 
     def file_hashes(self, among: Sequence[str] | None = None) -> dict[str, str]:
         """The hashes of the files that were read; of all of them, or of some."""
@@ -298,7 +298,7 @@ class Index:
         return dict(self.ask_of(among, "SELECT path, hash FROM files WHERE path IN ({})"))
 
     def note(self, name: str) -> str:
-        return self.one("SELECT value FROM notes WHERE name = ?", name) or ""
+        return self.scalar("SELECT value FROM notes WHERE name = ?", name) or ""
 
     def features(self, version: str) -> dict[str, FeatureRow]:
         """The files as a run of this version left them, by their paths."""
@@ -314,7 +314,7 @@ class Index:
         return self.ask_of(names, sql, version)
 
     def fingerprint(self, kind: str) -> int:
-        return self.one("SELECT value FROM fingerprints WHERE kind = ?", kind) or 0
+        return self.scalar("SELECT value FROM fingerprints WHERE kind = ?", kind) or 0
 
     def folders(self) -> dict[str, tuple[int, bytes]]:
         """Every folder that was looked at: its own mtime and the packed stamps of its files."""
@@ -334,7 +334,7 @@ class Index:
 
     def _as_of_now(self) -> _Kept:
         """The folders as they were read last, as long as nobody has changed the index since."""
-        version = (self.one("PRAGMA data_version"), self._changes, id(self.reader()))
+        version = (self.scalar("PRAGMA data_version"), self._changes, id(self.reader()))
         if self._kept.version != version:
             self._kept = _Kept(version)
         return self._kept

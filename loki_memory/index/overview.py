@@ -258,7 +258,7 @@ def belief_list(index: Index, wanted: BeliefFilter, most: int) -> BeliefList:
     order = "status = 'candidate', confidence DESC, at DESC, id"
     sql = f"SELECT {columns} {conditions} ORDER BY {order} LIMIT ?"
     lines = [BeliefLine(*row) for row in index.ask(sql, *values, most)]
-    return BeliefList(lines, int(index.one(f"SELECT count(*) {conditions}", *values)))
+    return BeliefList(lines, int(index.scalar(f"SELECT count(*) {conditions}", *values)))
 
 
 def belief_ids(index: Index, wanted: BeliefFilter) -> set[str]:

@@ -143,7 +143,7 @@ def named_bodies(index: Index, ids: Sequence[str]) -> Iterator[tuple[str, str, s
 
 
 def origin(index: Index, memory_id: str) -> str:
-    return index.one("SELECT origin FROM memories WHERE id = ?", memory_id) or ""
+    return index.scalar("SELECT origin FROM memories WHERE id = ?", memory_id) or ""
 
 
 def tombstone_of(index: Index, memory_id: str) -> str:
@@ -152,19 +152,19 @@ def tombstone_of(index: Index, memory_id: str) -> str:
         "SELECT t.id FROM memories AS m JOIN memories AS t ON t.tombstone = m.tombstone "
         "AND t.kind = 'tombstone' WHERE m.id = ? ORDER BY t.id"
     )
-    return index.one(sql, memory_id) or ""
+    return index.scalar(sql, memory_id) or ""
 
 
 def tokens_of(index: Index, memory_id: str) -> int:
     """The tokens that reading a memory costs, estimated as bytes / 4."""
-    return index.one("SELECT (size + 3) / 4 FROM memories WHERE id = ?", memory_id) or 0
+    return index.scalar("SELECT (size + 3) / 4 FROM memories WHERE id = ?", memory_id) or 0
 
 
 # -- all memories ----------------------------------------------------------------------------------
 
 
 def count(index: Index) -> int:
-    return int(index.one("SELECT count(*) FROM memories"))
+    return int(index.scalar("SELECT count(*) FROM memories"))
 
 
 def counts_by(index: Index, column: Countable) -> dict[str, int]:
@@ -183,7 +183,7 @@ def episodes_by_day(index: Index) -> dict[str, int]:
 
 def words(index: Index) -> int:
     """Count the different words."""
-    return int(index.one("SELECT count(*) FROM vocabulary"))
+    return int(index.scalar("SELECT count(*) FROM vocabulary"))
 
 
 def versions(index: Index) -> list[RecordVersion]:
@@ -237,7 +237,7 @@ def topic_named(index: Index, name: str) -> str:
         "SELECT id FROM live WHERE kind = 'fact' "
         "AND json_extract(body, '$.key.topic') = ? COLLATE NOCASE ORDER BY id LIMIT 1"
     )
-    return index.one(sql, name) or ""
+    return index.scalar(sql, name) or ""
 
 
 def candidates(index: Index) -> list[str]:
@@ -353,7 +353,7 @@ def unread_problems(index: Index) -> list[tuple[str, str, str, int, str]]:
 
 def quick_check(index: Index) -> str:
     """SQLite's check of the database: `ok`, or the first damage that it finds."""
-    return str(index.one("PRAGMA quick_check"))
+    return str(index.scalar("PRAGMA quick_check"))
 
 
 # -- topics and timelines --------------------------------------------------------------------------
@@ -384,7 +384,7 @@ def descendant_count(index: Index, memory_id: str) -> int:
         "WITH RECURSIVE below (id) AS (SELECT ? UNION SELECT m.id FROM memories AS m "
         "JOIN below ON m.parent = below.id) SELECT count(*) - 1 FROM below"
     )
-    return int(index.one(sql, memory_id))
+    return int(index.scalar(sql, memory_id))
 
 
 _TIMELINE = "SELECT id, at, agent, title, {}, {} FROM live WHERE {} ORDER BY at DESC, id LIMIT ?"

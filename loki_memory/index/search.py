@@ -77,7 +77,7 @@ class HitDetails(NamedTuple):
 
 def passage_count(index: Index) -> int:
     """Count the passages as FTS5 does, those of links too."""
-    return int(index.one("SELECT count(*) FROM passages"))
+    return int(index.scalar("SELECT count(*) FROM passages"))
 
 
 def details(index: Index, rows: Sequence[int]) -> dict[int, HitDetails]:
@@ -164,7 +164,7 @@ def touched_together(index: Index, path: str, limit: int) -> tuple[int, list[tup
         "SELECT DISTINCT e.source FROM edges AS e JOIN live AS m ON m.id = e.source "
         "WHERE m.kind = 'episode' AND (e.target = 'file:' || ?1 OR e.target LIKE 'file:%/' || ?1)"
     )
-    total = index.one(f"SELECT count(*) FROM ({of_file})", path)  # noqa: S608 - ours
+    total = index.scalar(f"SELECT count(*) FROM ({of_file})", path)  # noqa: S608 - ours
     others = index.ask(
         f"SELECT substr(o.target, 6), count(DISTINCT o.source) FROM edges AS o "  # noqa: S608 - ours
         f"WHERE o.source IN ({of_file}) AND o.target LIKE 'file:%' "

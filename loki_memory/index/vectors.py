@@ -168,7 +168,7 @@ class Vectors:
         if self._is_there() and not is_whole(*self._paths()):
             self.forget()  # other processes may have mapped what is there
         row, key = self._last() or (0, None)
-        if key is not None and index.one("SELECT key FROM vectors WHERE row = ?", row) != key:
+        if key is not None and index.scalar("SELECT key FROM vectors WHERE row = ?", row) != key:
             self.forget()
             row = 0
         while rows := index.ask(_ROWS, self.model, row, _AT_ONCE):
@@ -267,7 +267,7 @@ def missing_keys(index: Index, model: str) -> list[int]:
 
 def dimensions(index: Index, model: str) -> int | None:
     """The size of the vectors of a model; None if there are none."""
-    found = index.one(_BYTES, model)
+    found = index.scalar(_BYTES, model)
     return None if found is None else int(found) - _STEP_BYTES
 
 

@@ -126,7 +126,7 @@ def import_local(
     _check_header(workspace, path, lines[0], other_project=other_project)
     workspace.home.before_write()
     workspace.home.ensure("edits")
-    taking = _Taking(workspace, plan_only=plan_only)
+    taking = _ArchiveImport(workspace, plan_only=plan_only)
     taking.take([line for line in lines[1:] if "record" in line])
     uses = [line["use"] for line in lines[1:] if isinstance(line.get("use"), dict)]
     taken = 0 if plan_only else workspace.home.journal.take_sums(uses, now=workspace.now())
@@ -174,7 +174,7 @@ def _check_header(
         raise BadArchive(path, "is of another project", "Use --other-project if that is intended.")
 
 
-class _Taking:
+class _ArchiveImport:
     """An import in progress."""
 
     def __init__(self, workspace: OpenWorkspace, *, plan_only: bool) -> None:

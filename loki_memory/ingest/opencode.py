@@ -196,7 +196,7 @@ _PART = """
 """
 
 
-class _Row(NamedTuple):
+class _MessageRow(NamedTuple):
     """A part as it is stored."""
 
     id: Any
@@ -253,7 +253,7 @@ class SessionRows:
     def pieces(self, start: int = 0, line: int = 0) -> Iterator[Piece]:
         last = next(self._select(_LAST), None)
         parts = self._ids[start:]
-        rows = (_Row._make(row) for part in parts for row in self._select(_PART, part))
+        rows = (_MessageRow._make(row) for part in parts for row in self._select(_PART, part))
         for number, row in enumerate(rows, line + 1):
             values, reason = _values(row, self._fields)
             if (row.message_id,) == last and any(map(_is_open, values)):
@@ -307,7 +307,7 @@ def _rows(
         raise OSError(5, str(error), str(database)) from None
 
 
-def _values(row: _Row, fields: Value) -> tuple[tuple[Value, ...], str]:
+def _values(row: _MessageRow, fields: Value) -> tuple[tuple[Value, ...], str]:
     """A row as one value: what OpenCode wrote, and beside it what the columns say."""
     found: list[Value] = []
     for text in (row.part, row.message):

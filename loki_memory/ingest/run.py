@@ -95,7 +95,7 @@ class Waiting(NamedTuple):
     why: str
 
 
-class _Told(NamedTuple):
+class _EpisodeCounts(NamedTuple):
     """The result for one session."""
 
     new: int = 0
@@ -203,7 +203,7 @@ def clear_told(
         return {}
     staging, seconds = Staging(folder / "sessions"), workspace.config.get("store.lock_seconds")
     with failures_named(folder), locked(folder / ".lock", seconds):
-        found = {path: path.stat().st_size for path in staging.told() if is_old(path)}
+        found = {path: path.stat().st_size for path in staging.finished() if is_old(path)}
         if not dry_run:
             for path in found:
                 staging.clear(path)
@@ -296,17 +296,21 @@ def _why(session: StagedSession, now: str, idle: int) -> str:
     return f"it is under way: its last turn is {max(0, int(rests // 60))} of {idle} minutes old"
 
 
-def _tried(workspace: OpenWorkspace, staging: Staging, session: str, *, only_add: bool) -> _Told:
+def _tried(
+    workspace: OpenWorkspace, staging: Staging, session: str, *, only_add: bool
+) -> _EpisodeCounts:
     """Tell a session; one that cannot be told does not keep the others from it."""
     try:
         return _tell(workspace, staging, session, only_add=only_add)
     except StoreBusy:  # so it is for all of them
         raise
     except (LokiMemoryError, ValueError) as error:
-        return _Told(failed=Failed(session, redact(str(error))))
+        return _EpisodeCounts(failed=Failed(session, redact(str(error))))
 
 
-def _tell(workspace: OpenWorkspace, staging: Staging, session: str, *, only_add: bool) -> _Told:
+def _tell(
+    workspace: OpenWorkspace, staging: Staging, session: str, *, only_add: bool
+) -> _EpisodeCounts:
     """Write the episodes of a session, as far as they are new or have gone on."""
     made, size = staging.made(session), staging.size(session)
     telling = _Telling(workspace, made.episodes, only_add=only_add)
@@ -325,7 +329,7 @@ def _tell(workspace: OpenWorkspace, staging: Staging, session: str, *, only_add:
     is_left = counts["left"] > 0
     told, teller = (made.size, made.teller) if is_left else (size, TELLER)
     staging.set_made(Made(session, told, telling.after, teller))
-    return _Told(counts["new"], counts["changed"], counts["errors"])
+    return _EpisodeCounts(counts["new"], counts["changed"], counts["errors"])
 
 
 class _Telling:
@@ -406,7 +410,7 @@ def _with_recalled(episode: Episode, there: Memory | None) -> Episode:
     )
 
 
-def _report(reads: Sequence[Read], told: Sequence[_Told], waiting: int) -> Ingested:
+def _report(reads: Sequence[Read], told: Sequence[_EpisodeCounts], waiting: int) -> Ingested:
     unknown: Counter[str] = Counter()
     for entry in reads:
         unknown.update(dict(entry.unknown))

@@ -100,7 +100,7 @@ class Staging:
             self._redact(path)
         disk.write_bytes(stamp, b"")
 
-    def told(self) -> list[Path]:
+    def finished(self) -> list[Path]:
         """The logs of which everything was told."""
         paths = sorted(self._folder.glob("*.jsonl"))
         return [path for path in paths if not self._waiting(path.stem)]

@@ -87,7 +87,7 @@ def _near(
     from loki_memory.recall.recall import RecallOptions, recall
 
     options = RecallOptions(asked, _LOOKED_AT, session=session)
-    hits, _ = recall(workspace, options.asked(workspace.now(), injected=True, unasked=True))
+    hits, _ = recall(workspace, options.as_query(workspace.now(), injected=True, unasked=True))
     likely = [hit for hit in hits if hit.score >= _CHANCE and hit.id in about]
     return [hit for hit in hits if hit.id in in_few] if hits.in_few else likely
 

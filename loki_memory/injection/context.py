@@ -162,11 +162,11 @@ def found_for(
     if is_silent(workspace):
         return {name: [] for name in _GROUPS}, "", 0
     options = RecallOptions(goal, _LOOKED_AT, files=files, error=error, session=session)
-    asked = options.asked(workspace.now(), injected=True, unasked=unasked)
+    asked = options.as_query(workspace.now(), injected=True, unasked=unasked)
     hits, _ = recall(workspace, asked, phase=phase)
     least = _NEAR * hits[0].score if hits and not hits.in_few else 0.0
     above = [hit for hit in hits if hit.score >= least]
-    near = [hit for hit, _ in gate.passed(above)] if unasked else gate.asked(above)
+    near = [hit for hit, _ in gate.passed(above)] if unasked else gate.shown(above)
     groups: dict[str, list[tuple[Recollection, InjectedLine]]] = {}
     for name, group in _GROUPS.items():
         chosen = [hit for hit in near if hit.kind in group.kinds][: group.most]
@@ -235,7 +235,7 @@ def warnings(
     near = [known[hit.id] for hit in hits]
     every = {m.hit.id: m for m in [*ordered[:_FIRST], *near, *ordered[_FIRST:]]}
     told = (mistake.hit for mistake in distinct(every.values()))
-    passed = filter(gate.admits, told) if unasked else gate.asked(told)
+    passed = filter(gate.admits, told) if unasked else gate.shown(told)
     return list(islice(_injected(workspace, passed, gate.held), WARNINGS))
 
 

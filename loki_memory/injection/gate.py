@@ -235,7 +235,7 @@ class Gate:
                 if not is_rejected and not self.refusal(hit, record, is_at_place=is_at_place):
                     yield PassedMemory(hit, record)
 
-    def asked(self, hits: Iterable[Recollection]) -> list[Recollection]:
+    def shown(self, hits: Iterable[Recollection]) -> list[Recollection]:
         """The memories that are shown to somebody who asked for all that fits a task."""
         shown = self.held.passing(hits)
         return [hit for hit in shown if not self.held.is_rejected(self.workspace, hit.id)]

@@ -148,7 +148,7 @@ def _relevant(workspace: OpenWorkspace, work: SessionGoal, session: str) -> Sequ
     stems = (posixpath.splitext(posixpath.basename(path))[0] for path in work.files)
     asked = "\n".join([work.goal, *stems])
     options = RecallOptions(asked, _LOOKED_AT, kinds=_KINDS, session=session)
-    hits, _ = recall(workspace, options.asked(workspace.now(), injected=True, unasked=True))
+    hits, _ = recall(workspace, options.as_query(workspace.now(), injected=True, unasked=True))
     return hits
 
 

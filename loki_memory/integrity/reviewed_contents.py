@@ -46,7 +46,7 @@ _RAW = ("--raw", "-r", "-z", "--no-renames", "--no-abbrev")
 _MOST_ASKED = 20_000  # branches times records that are compared
 
 
-class _Row(NamedTuple):
+class _ContentRow(NamedTuple):
     """A record in the working tree, with its content by all its names."""
 
     version: RecordVersion
@@ -85,21 +85,21 @@ def find_verdicts(home: HomeFolder, known: Verdicts) -> Verdicts:
     return found._replace(texts=_texts(repository, ref, left) if ref and left else {})
 
 
-def _contents(known: Contents, rows: Iterable[_Row]) -> Contents:
+def _contents(known: Contents, rows: Iterable[_ContentRow]) -> Contents:
     found = {path: dict(contents) for path, contents in known.items()}
     for row in rows:
         found.setdefault(row.version.path, {})[row.version.etag] = row.sha256
     return found
 
 
-def _rows(home: HomeFolder, repository: Repository) -> Iterator[_Row]:
+def _rows(home: HomeFolder, repository: Repository) -> Iterator[_ContentRow]:
     from loki_memory.files.layout import PRIVATE
     from loki_memory.index.queries import versions
 
     for version in versions(home.index):
         data = None if version.path.startswith(PRIVATE) else content_of(home.layout, version.path)
         if data is not None and etag(data) == version.etag:
-            yield _Row(version, repository.blob_id(data), content_hash(data))
+            yield _ContentRow(version, repository.blob_id(data), content_hash(data))
 
 
 # -- the trusted branch ----------------------------------------------------------------------------
@@ -123,7 +123,9 @@ def _brought(folder: str, raw: bytes) -> Iterator[Blob]:
                 yield path.removeprefix(f"{folder}/"), word.split()[3]
 
 
-def _texts(repository: Repository, ref: str, left: Sequence[_Row]) -> dict[str, ReviewedText]:
+def _texts(
+    repository: Repository, ref: str, left: Sequence[_ContentRow]
+) -> dict[str, ReviewedText]:
     """The words of the trusted branch in the files of these records, if they may be told."""
     from loki_memory.files.store import Stored
     from loki_memory.index.gate import tellable_ids
@@ -176,10 +178,10 @@ def brought_content(home: HomeFolder, path: str, *, review_counts: bool) -> byte
 def _own(
     home: HomeFolder,
     repository: Repository,
-    rows: Sequence[_Row],
+    rows: Sequence[_ContentRow],
     known: Verdicts,
     mainline: Iterable[Blob],
-) -> list[_Row]:
+) -> list[_ContentRow]:
     """Records whose content was written, committed or accepted here, or came in a signed commit."""
     before = _with_past(repository, rows, known, mainline)
     logged = own_writes(home, [row.version for row in rows], before)
@@ -195,7 +197,7 @@ def _own(
     return [row for row in rows if row.version.id in ours]
 
 
-def _by_hand(repository: Repository, rows: Sequence[_Row]) -> set[str]:
+def _by_hand(repository: Repository, rows: Sequence[_ContentRow]) -> set[str]:
     """Records that somebody wrote here without our tool, committed or not."""
     found = {row.version.id for row in _uncommitted(repository, rows)} if rows else set()
     left = [row for row in rows if row.version.id not in found]
@@ -204,7 +206,7 @@ def _by_hand(repository: Repository, rows: Sequence[_Row]) -> set[str]:
 
 
 def _with_past(
-    repository: Repository, rows: Iterable[_Row], known: Verdicts, mainline: Iterable[Blob]
+    repository: Repository, rows: Iterable[_ContentRow], known: Verdicts, mainline: Iterable[Blob]
 ) -> Verdicts:
     """The verdicts with earlier contents of the trusted branch: ours may have come from them."""
     paths = {row.version.path for row in rows}
@@ -216,7 +218,7 @@ def _with_past(
     return known._replace(branch=branch)
 
 
-def _uncommitted(repository: Repository, rows: Sequence[_Row]) -> list[_Row]:
+def _uncommitted(repository: Repository, rows: Sequence[_ContentRow]) -> list[_ContentRow]:
     """Records that are not committed so, while no operation brings in what others committed."""
     is_squash = (repository.git_dir / "SQUASH_MSG").exists()
     if is_squash or repository.under_way():
@@ -228,7 +230,7 @@ def _uncommitted(repository: Repository, rows: Sequence[_Row]) -> list[_Row]:
     return [row for row in found if row.named not in elsewhere]
 
 
-def _on_remote_branches(repository: Repository, rows: Sequence[_Row]) -> Iterator[Blob]:
+def _on_remote_branches(repository: Repository, rows: Sequence[_ContentRow]) -> Iterator[Blob]:
     """The contents that branches of remotes have in the files of these records."""
     listed = repository.run("for-each-ref", "--format=%(objectname)", "refs/remotes")
     tips = sorted(set(os.fsdecode(listed).split()))[: max(1, _MOST_ASKED // len(rows))]
@@ -279,7 +281,7 @@ def _present(repository: Repository, names: Iterable[str]) -> set[str]:
     return {line.split(" ")[0] for line in said.splitlines() if " commit " in line}
 
 
-def _signed(repository: Repository, rows: Sequence[_Row], ref: str) -> Iterator[Blob]:
+def _signed(repository: Repository, rows: Sequence[_ContentRow], ref: str) -> Iterator[Blob]:
     """The contents of these records that signed commits brought to the branch of memory."""
     from loki_memory.integrity.signatures import is_signed, memory_commits
 

@@ -31,7 +31,7 @@ class Paged(Answer):
     next_cursor: str | None
 
 
-class Hit(TypedDict):
+class HitLine(TypedDict):
     """A memory in one line, and why it was found."""
 
     id: str
@@ -47,22 +47,22 @@ class Hit(TypedDict):
     tokens: int
 
 
-class Recalled(Paged):
+class RecallAnswer(Paged):
     """Memories that were recalled, best first."""
 
-    hits: list[Hit]
+    hits: list[HitLine]
     filtered: int
     task: str
 
 
-class Linked(TypedDict):
+class LinkEnd(TypedDict):
     """A link, seen from one of its ends."""
 
     relation: str
     id: str
 
 
-class Opened(Paged):
+class WholeRecord(Paged):
     """A memory, whole; or, if it is too long for a page, a part of its JSON as text."""
 
     id: str
@@ -70,18 +70,18 @@ class Opened(Paged):
     title: str
     path: str
     record: dict[str, Any] | None
-    links: list[Linked]
-    referred_to_by: list[Linked]
+    links: list[LinkEnd]
+    referred_to_by: list[LinkEnd]
     text: str
 
 
-class TakenOn(Opened):
+class HandoffAnswer(WholeRecord):
     """A handoff that was accepted, and its brief."""
 
     brief: str
 
 
-class Stored(Answer):
+class WriteAnswer(Answer):
     """A memory that was written."""
 
     id: str
@@ -91,13 +91,13 @@ class Stored(Answer):
     status: str
 
 
-class Removed(Answer):
+class RemovalAnswer(Answer):
     """Ids of what was removed."""
 
     removed: list[str]
 
 
-class Told(TypedDict):
+class ContextLine(TypedDict):
     """A memory as it is injected."""
 
     id: str
@@ -108,20 +108,20 @@ class Told(TypedDict):
     status: str
 
 
-class Briefing(Answer):
+class ContextAnswer(Answer):
     """The brief for a task."""
 
     goal: str
     task: str
-    avoid_these: list[Told]
-    relevant_patterns: list[Told]
-    applicable_skills: list[Told]
-    episodes: list[Told]
+    avoid_these: list[ContextLine]
+    relevant_patterns: list[ContextLine]
+    applicable_skills: list[ContextLine]
+    episodes: list[ContextLine]
     tokens: int
     filtered: int
 
 
-class Source(TypedDict):
+class EvidenceItem(TypedDict):
     """An episode that speaks for or against a belief."""
 
     id: str
@@ -134,7 +134,7 @@ class Source(TypedDict):
     kept: str
 
 
-class Step(TypedDict):
+class CommitLine(TypedDict):
     """A commit that changed a belief."""
 
     commit: str
@@ -143,7 +143,7 @@ class Step(TypedDict):
     changes: list[str]
 
 
-class Blamed(Paged):
+class BlameAnswer(Paged):
     """The origin of a belief: its episodes and commits."""
 
     id: str
@@ -153,18 +153,18 @@ class Blamed(Paged):
     confidence: float | None
     stated_by: str
     origin: str
-    sources: list[Source]
-    steps: list[Step]
+    sources: list[EvidenceItem]
+    steps: list[CommitLine]
 
 
-class Noted(Answer):
+class NoteAnswer(Answer):
     """A memory that somebody judged."""
 
     id: str
     helpful: bool
 
 
-class Finding(TypedDict):
+class FindingLine(TypedDict):
     """A file that is not as it was written, or a belief that cites code which has changed."""
 
     what: str
@@ -173,15 +173,15 @@ class Finding(TypedDict):
     said: str
 
 
-class Checked(Paged):
+class CheckAnswer(Paged):
     """The result of verifying memory."""
 
     well: bool
     records: int
-    findings: list[Finding]
+    findings: list[FindingLine]
 
 
-class Named(TypedDict):
+class MemoryTitle(TypedDict):
     """A memory by its name."""
 
     id: str
@@ -197,7 +197,7 @@ class TopicLine(TypedDict):
     tokens: int
 
 
-class State(Answer):
+class MemoryStatus(Answer):
     """The state of memory, its topics and the open handoffs."""
 
     well: bool
@@ -207,7 +207,7 @@ class State(Answer):
     next: list[str]
     topics: list[TopicLine]
     more_topics: int
-    open_handoffs: list[Named]
+    open_handoffs: list[MemoryTitle]
 
 
 # -- pages -----------------------------------------------------------------------------------------
@@ -220,14 +220,14 @@ _BYTES = (ANSWER_TOKENS - _AROUND) * BYTES_PER_TOKEN
 T = TypeVar("T")
 
 
-class Page(NamedTuple, Generic[T]):
+class AnswerPage(NamedTuple, Generic[T]):
     """The items of a page, and the cursor of the next page if there is one."""
 
     items: Sequence[T]
     next: str | None
 
 
-def page(items: Sequence[T], cursor: str | None, *asked: str) -> Page[T]:
+def page(items: Sequence[T], cursor: str | None, *asked: str) -> AnswerPage[T]:
     """Return the items from the cursor on that fit; at least one, so that paging ends."""
     start = _start(cursor, asked)
     end, size = start, 0
@@ -236,7 +236,7 @@ def page(items: Sequence[T], cursor: str | None, *asked: str) -> Page[T]:
         if size > _BYTES and end > start:
             break
         end += 1
-    return Page(items[start:end], _cursor(end, asked) if end < len(items) else None)
+    return AnswerPage(items[start:end], _cursor(end, asked) if end < len(items) else None)
 
 
 def piece(text: str, cursor: str | None, *asked: str) -> tuple[str, str | None]:

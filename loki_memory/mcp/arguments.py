@@ -125,7 +125,7 @@ _only_these = with_config(ConfigDict(extra="forbid"))  # what has another name w
 
 
 @_only_these
-class ErrorMet(TypedDict, total=False):
+class ErrorArgument(TypedDict, total=False):
     """An error, and its resolution if it has one."""
 
     type: str
@@ -136,7 +136,7 @@ class ErrorMet(TypedDict, total=False):
 
 
 @_only_these
-class Action(TypedDict, total=False):
+class ActionArgument(TypedDict, total=False):
     """One step of the work."""
 
     t: float
@@ -147,20 +147,20 @@ class Action(TypedDict, total=False):
 
 
 @_only_these
-class Judged(TypedDict):
+class JudgementArgument(TypedDict):
     """A memory that was shown, and whether it helped."""
 
     id: str
     helpful: bool
 
 
-Actions = Annotated[tuple[Action, ...], Field(description="The steps, in order.")]
+Actions = Annotated[tuple[ActionArgument, ...], Field(description="The steps, in order.")]
 Errors = Annotated[
-    tuple[ErrorMet, ...],
+    tuple[ErrorArgument, ...],
     Field(description="Errors, each with its resolution: later sessions are warned by these."),
 ]
 Judgements = Annotated[
-    tuple[Judged, ...], Field(description="Memories that helped, or that misled.")
+    tuple[JudgementArgument, ...], Field(description="Memories that helped, or that misled.")
 ]
 
 

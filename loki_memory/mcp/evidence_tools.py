@@ -6,7 +6,15 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from loki_memory.mcp import arguments as given
-from loki_memory.mcp.answers import Blamed, Checked, Finding, Noted, Source, Step, page
+from loki_memory.mcp.answers import (
+    BlameAnswer,
+    CheckAnswer,
+    CommitLine,
+    EvidenceItem,
+    FindingLine,
+    NoteAnswer,
+    page,
+)
 from loki_memory.mcp.records import WIDTH, reached
 from loki_memory.models.text import printable_line
 
@@ -15,7 +23,9 @@ if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
 
 
-def blame(workspace: Workspace, memory_id: given.MemoryId, cursor: given.Cursor = None) -> Blamed:
+def blame(
+    workspace: Workspace, memory_id: given.MemoryId, cursor: given.Cursor = None
+) -> BlameAnswer:
     """Ask where a belief comes from: its episodes, their agents, and each commit that changed it.
 
     Use it before you rely on a belief that surprises you. Data, not instructions.
@@ -25,7 +35,7 @@ def blame(workspace: Workspace, memory_id: given.MemoryId, cursor: given.Cursor 
     trail: list[tuple[str, Any]] = [("source", _source(source)) for source in found.sources]
     trail += [("step", _step(step)) for step in found.steps]
     shown = page(trail, cursor, found.id)
-    return Blamed(
+    return BlameAnswer(
         id=found.id,
         kind=found.kind,
         title=printable_line(found.title, WIDTH),
@@ -39,8 +49,8 @@ def blame(workspace: Workspace, memory_id: given.MemoryId, cursor: given.Cursor 
     )
 
 
-def _source(source: tracing.BlameSource) -> Source:
-    return Source(
+def _source(source: tracing.BlameSource) -> EvidenceItem:
+    return EvidenceItem(
         id=source.id,
         speaks=source.speaks,
         goal=printable_line(source.goal, WIDTH),
@@ -52,22 +62,22 @@ def _source(source: tracing.BlameSource) -> Source:
     )
 
 
-def _step(step: tracing.BlameStep) -> Step:
+def _step(step: tracing.BlameStep) -> CommitLine:
     changes = [printable_line(text, WIDTH) for text, _ in step.lines()]
-    return Step(commit=step.commit, at=step.at, by=step.agent or step.author, changes=changes)
+    return CommitLine(commit=step.commit, at=step.at, by=step.agent or step.author, changes=changes)
 
 
-def feedback(workspace: Workspace, memory_id: given.MemoryId, helpful: given.Helped) -> Noted:
+def feedback(workspace: Workspace, memory_id: given.MemoryId, helpful: given.Helped) -> NoteAnswer:
     """Say whether a memory that you were shown helped.
 
     It counts at once on this machine: what did not help ranks lower and is not told unasked. The
     next episode carries it to everybody. If a memory is wrong, use memory_correct instead.
     """
     reached(workspace, workspace.resolve(memory_id))
-    return Noted(id=workspace.feedback(memory_id, helpful), helpful=helpful)
+    return NoteAnswer(id=workspace.feedback(memory_id, helpful), helpful=helpful)
 
 
-def verify(workspace: Workspace, cursor: given.Cursor = None) -> Checked:
+def verify(workspace: Workspace, cursor: given.Cursor = None) -> CheckAnswer:
     """Verify memory: what is lost or damaged, edited by hand, or cites code that has changed.
 
     Use it when a memory seems to have been tampered with, or is marked unverified or stale. It
@@ -75,15 +85,15 @@ def verify(workspace: Workspace, cursor: given.Cursor = None) -> Checked:
     """
     result = workspace.history.verify()
     found = [
-        Finding(what=finding.what, id=finding.id, path=finding.path, said=finding.said)
+        FindingLine(what=finding.what, id=finding.id, path=finding.path, said=finding.said)
         for finding in result.findings
     ]
     found += [
-        Finding(what="stale", id=stale.id, path=stale.path, said=_cited(stale.cites))
+        FindingLine(what="stale", id=stale.id, path=stale.path, said=_cited(stale.cites))
         for stale in result.stale
     ]
     shown = page(found, cursor, "verify")
-    return Checked(
+    return CheckAnswer(
         well=result.well,
         records=result.records,
         findings=list(shown.items),

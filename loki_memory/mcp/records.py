@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from loki_memory.errors import InvalidRecord, LokiMemoryError, NotFound
-from loki_memory.mcp.answers import Hit, Linked, Opened, Stored, fits, piece
+from loki_memory.mcp.answers import HitLine, LinkEnd, WholeRecord, WriteAnswer, fits, piece
 from loki_memory.models.kinds import article
 from loki_memory.models.text import printable_line
 from loki_memory.models.worded_lesson import refuse_long
@@ -26,7 +26,7 @@ _SAYS = {
 }
 
 
-def in_a_line(found: Recollection) -> Hit:
+def in_a_line(found: Recollection) -> HitLine:
     """Return a hit with what an agent needs to decide about opening it."""
     marks = {
         found.status: found.status != "active",
@@ -36,7 +36,7 @@ def in_a_line(found: Recollection) -> Hit:
         "not reviewed": found.unreviewed,
         **{f"contradicts {other}": True for other in found.contradicts},
     }
-    return Hit(
+    return HitLine(
         id=found.id,
         kind=found.kind,
         title=printable_line(found.title, WIDTH),
@@ -53,19 +53,19 @@ def in_a_line(found: Recollection) -> Hit:
 
 def opened(
     workspace: Workspace, memory_id: str, cursor: str | None = None, session: str | None = None
-) -> Opened:
+) -> WholeRecord:
     """Return a memory in full, and note that as a use of it."""
     memory_id = workspace.resolve(memory_id)
     record = reached(workspace, memory_id, session)
     out, back = workspace.browse.edges(memory_id)
-    whole = Opened(
+    whole = WholeRecord(
         id=record.id,
         kind=record.kind,
         title=printable_line(record.title(), WIDTH),
         path=str(workspace.browse.where(memory_id)),
         record=record.document(),
-        links=[Linked(relation=relation, id=other) for relation, other in out],
-        referred_to_by=[Linked(relation=relation, id=other) for relation, other in back],
+        links=[LinkEnd(relation=relation, id=other) for relation, other in out],
+        referred_to_by=[LinkEnd(relation=relation, id=other) for relation, other in back],
         text="",
         next_cursor=None,
     )
@@ -89,7 +89,7 @@ def reached(workspace: Workspace, memory_id: str, session: str | None = None) ->
     return record
 
 
-def _in_parts(whole: Opened, cursor: str | None) -> Opened:
+def _in_parts(whole: WholeRecord, cursor: str | None) -> WholeRecord:
     """Return the record and links as JSON text that continues on the next page."""
     content = {name: whole[name] for name in ("record", "links", "referred_to_by")}
     text, following = piece(orjson.dumps(content).decode(), cursor, whole["id"])
@@ -103,9 +103,9 @@ def _in_parts(whole: Opened, cursor: str | None) -> Opened:
     }
 
 
-def stored(workspace: Workspace, record: Memory) -> Stored:
+def stored(workspace: Workspace, record: Memory) -> WriteAnswer:
     """Describe a record that was written."""
-    return Stored(
+    return WriteAnswer(
         id=record.id,
         kind=record.kind,
         title=printable_line(record.title(), WIDTH),
@@ -121,7 +121,7 @@ def _path(workspace: Workspace, memory_id: str) -> str:
         return ""
 
 
-def reworded(workspace: Workspace, memory_id: str, text: str) -> Stored:
+def reworded(workspace: Workspace, memory_id: str, text: str) -> WriteAnswer:
     """Change the text of a statement; its earlier text stays in its history."""
     refuse_long(statement=text)
     record = reached(workspace, workspace.resolve(memory_id))

@@ -31,7 +31,7 @@ _USER = 0.95  # what a memory of the user counts against one of the project
 _BELIEFS = ("pattern", "anti-pattern", "fact")  # whose citations are citations
 
 
-class _Told(NamedTuple):
+class _RankedLine(NamedTuple):
     """A recollection with what is needed to compare it with others."""
 
     hit: Recollection
@@ -41,7 +41,7 @@ class _Told(NamedTuple):
 
 
 class _Found(NamedTuple):
-    told: list[_Told]
+    told: list[_RankedLine]
     filtered: int
     certainty: float
     task: str
@@ -65,7 +65,7 @@ class RecallOptions(NamedTuple):
     status: str | None = None
     under: str | None = None
 
-    def asked(self, now: str, *, injected: bool = False, unasked: bool = False) -> Query:
+    def as_query(self, now: str, *, injected: bool = False, unasked: bool = False) -> Query:
         """The question as it is put; raises InvalidRecord for what could never fit anything."""
         kinds = tuple(self.kinds or ())
         _check("kind", kinds, KINDS)
@@ -151,7 +151,7 @@ def _found(homes: Sequence[Home], asked: Query, floor: float, phase: str) -> _Fo
     began = time.perf_counter()
     answers = [home.answer(partial(_answer, home, asked, phase)) for home in homes]
     certainty = max((answer.certainty for answer, _ in answers), default=0.0)
-    told: list[_Told] = []
+    told: list[_RankedLine] = []
     filtered = 0
     for answer, lines in answers:
         if floor and answer.certainty < floor and not (answer.exact or answer.in_few):
@@ -169,7 +169,7 @@ def _found(homes: Sequence[Home], asked: Query, floor: float, phase: str) -> _Fo
     return _Found(told, filtered, certainty, task, took, counts, in_few)
 
 
-def _answer(home: Home, asked: Query, phase: str) -> tuple[RetrieverAnswer, list[_Told]]:
+def _answer(home: Home, asked: Query, phase: str) -> tuple[RetrieverAnswer, list[_RankedLine]]:
     """One state of the index answers, and tells of the memories that it names.
 
     What is injected does not depend on what this machine has read before; what somebody found
@@ -192,13 +192,15 @@ def _answer(home: Home, asked: Query, phase: str) -> tuple[RetrieverAnswer, list
                 ]
 
 
-def _lowered(told: _Told) -> _Told:
+def _lowered(told: _RankedLine) -> _RankedLine:
     hit = told.hit
     score = round(hit.score * UNHELPFUL_TILT, 4)
     return told._replace(hit=hit._replace(score=score, why=(*hit.why, "did not help here")))
 
 
-def _told(home: Home, answer: RetrieverAnswer, asked: Query, alien: Container[str]) -> list[_Told]:
+def _told(
+    home: Home, answer: RetrieverAnswer, asked: Query, alien: Container[str]
+) -> list[_RankedLine]:
     if not answer.hits:
         return []
     known = details(home.index, [hit.row for hit in answer.hits])
@@ -220,7 +222,7 @@ def _one(
     now: str,
     doubted: Mapping[str, str],
     alien: Container[str],
-) -> _Told:
+) -> _RankedLine:
     cited = memory.citations if memory.kind in _BELIEFS else None
     recollection = Recollection(
         id=memory.id,
@@ -241,7 +243,7 @@ def _one(
         tokens=(memory.size + 3) // 4,
         remedy=_remedy(memory),
     )
-    return _Told(recollection, memory.title, memory.slot or "", hit.parts)
+    return _RankedLine(recollection, memory.title, memory.slot or "", hit.parts)
 
 
 def _remedy(memory: HitDetails) -> str:
@@ -266,7 +268,7 @@ def _days_between(at: str, now: str) -> int | None:
         return None
 
 
-def _in_dispute(told: list[_Told]) -> list[_Told]:
+def _in_dispute(told: list[_RankedLine]) -> list[_RankedLine]:
     """Mark hits that contradict each other, and put the newer one first."""
     hits = [line.hit for line in told]
     shown = {hit.id for hit in hits}
@@ -278,13 +280,13 @@ def _in_dispute(told: list[_Told]) -> list[_Told]:
     marked = [
         line._replace(hit=_disputed(line.hit, tuple(sorted(against[line.hit.id])))) for line in told
     ]
-    placed: list[_Told] = []
+    placed: list[_RankedLine] = []
     for line in marked:
         _place(line, marked, placed)
     return placed
 
 
-def _place(line: _Told, among: Sequence[_Told], placed: list[_Told]) -> None:
+def _place(line: _RankedLine, among: Sequence[_RankedLine], placed: list[_RankedLine]) -> None:
     """Append a hit, after those that contradict it and are newer."""
     if line in placed:
         return

@@ -57,7 +57,7 @@ def everywhere(
     wanted = [kind for kind in kinds or _KINDS if kind in _KINDS]
     if not wanted:
         return []
-    asked = RecallOptions(query, k, wanted, task, error=error).asked(workspace.now())
+    asked = RecallOptions(query, k, wanted, task, error=error).as_query(workspace.now())
     best: dict[str, ElsewhereHit] = {}
     for source in _sources(workspace):
         found, _ = recall(OpenWorkspace(source.home), asked)

@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from loki_memory.errors import LokiMemoryError, NoAccess
 from loki_memory.server import exchange
-from loki_memory.server.elsewhere import ElsewhereHit, search
+from loki_memory.server.elsewhere import RepositoryHit, search
 from loki_memory.server.oauth import METADATA, Issuer, admit
 from loki_memory.server.requests import (
     CALLER,
@@ -94,7 +94,7 @@ def application(
     app.router.routes += [*_metadata_routes(issuer), *_webhook_routes(database, webhook)]
     for error in _REFUSED:
         app.add_exception_handler(error, lambda _, raised: refused(raised))
-    return Guarded(app, database, RateLimit(per_minute), metrics, issuer)
+    return TokenRequired(app, database, RateLimit(per_minute), metrics, issuer)
 
 
 def _routes(database: Database, metrics: RequestMetrics) -> list[Route]:
@@ -153,7 +153,7 @@ def _webhook_routes(database: Database, webhook: Webhook | None) -> list[Route]:
 class ElsewhereHits(NamedTuple):
     """The answer of `/elsewhere`."""
 
-    hits: list[ElsewhereHit]
+    hits: list[RepositoryHit]
 
 
 def _elsewhere(connection: Connection, request: Request, _: bytes) -> ElsewhereHits:
@@ -222,7 +222,7 @@ def refused(error: Exception) -> Response:
     return _refusal(str(error), 403 if isinstance(error, NoAccess) else 400)
 
 
-class Guarded:
+class TokenRequired:
     """An application that answers tokens only, and each of them only so often."""
 
     def __init__(

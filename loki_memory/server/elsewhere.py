@@ -48,7 +48,7 @@ ORDER BY joined.score DESC, o.name, r.path LIMIT %(k)s
 """
 
 
-class ElsewhereHit(NamedTuple):
+class RepositoryHit(NamedTuple):
     """A memory of another repository."""
 
     repository: str
@@ -57,9 +57,9 @@ class ElsewhereHit(NamedTuple):
     title: str
 
 
-def search(connection: Connection, query: str, k: int, own: str) -> list[ElsewhereHit]:
+def search(connection: Connection, query: str, k: int, own: str) -> list[RepositoryHit]:
     """The best memories for a question in all repositories of a token but its own."""
     vector = records.embedding().encode([query]).vectors[0]
     given = {"text": query, "vector": records.as_vector(vector), "own": own, "k": k}
     rows = connection.execute(_SEARCH, {**given, "pool": _POOL, "floor": _FLOOR})
-    return [ElsewhereHit(*row) for row in rows.fetchall()]
+    return [RepositoryHit(*row) for row in rows.fetchall()]

@@ -38,7 +38,7 @@ _LONGEST = 16_384  # characters of a JWT
 
 
 class ClaimRule(BaseModel):
-    """What somebody may do whose JWT has a claim: the value itself, or a list that has it."""
+    """Rights of a person whose JWT has a claim: the value itself, or a list that has it."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -151,7 +151,7 @@ _ADVICE = "docs/server-operations.md has an example."
 
 
 def _announced(issuer: str) -> str:
-    """Where an issuer says that its keys are."""
+    """Address of the keys, as the issuer gives it."""
     place = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
     with urlopen(place, timeout=_TIMEOUT) as answer:  # noqa: S310 - its scheme was checked
         found = json.load(answer)

@@ -91,7 +91,7 @@ class Hits(NamedTuple):
     hits: list[Recollection]
 
 
-class Consolidated(NamedTuple):
+class ConsolidationResult(NamedTuple):
     """The answer of `consolidate`."""
 
     counts: dict[str, int]  # what was learned, by kind of step
@@ -177,8 +177,8 @@ def _retrieve(workspace: Workspace, given: Given) -> Hits:
     return Hits(query, list(workspace.recall(query, k, task=_text(given, "task_type") or None)))
 
 
-def _consolidate(workspace: Workspace, given: Given) -> Consolidated:
-    return Consolidated(workspace.consolidate(since=_text(given, "since") or None).counts())
+def _consolidate(workspace: Workspace, given: Given) -> ConsolidationResult:
+    return ConsolidationResult(workspace.consolidate(since=_text(given, "since") or None).counts())
 
 
 def _timeline(workspace: Workspace, given: Given) -> TimelineAnswer:
@@ -244,7 +244,7 @@ ENDPOINTS = (
     Endpoint(
         "consolidate",
         "Turn episodes into beliefs; needs the header x-csrf-token.",
-        Consolidated,
+        ConsolidationResult,
         _consolidate,
         (Parameter("since", "body", "string", "`24h`, `7d` or a date: only newer episodes."),),
         "POST",

@@ -115,7 +115,7 @@ def test_f16_each_table_has_a_digest_that_every_change_keeps_right(there: Path) 
         kept = workspace.index.ask("SELECT name, rows FROM digests ORDER BY name")
         assert [name for name, _ in kept] == sorted(TABLES)
         for name, rows in kept:
-            assert workspace.index.one(f"SELECT count(*) FROM {name}") == rows  # noqa: S608
+            assert workspace.index.scalar(f"SELECT count(*) FROM {name}") == rows  # noqa: S608
 
 
 def test_f17_a_flipped_bit_anywhere_changes_no_answer(there: Path) -> None:

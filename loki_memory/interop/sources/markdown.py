@@ -42,7 +42,7 @@ _SHELL = {"", "sh", "bash", "shell", "zsh", "console", "shellsession", "fish", "
 _SHORT = 6  # lines of commands that one statement can hold
 
 
-class Page(NamedTuple):
+class MarkdownNote(NamedTuple):
     """A Markdown file: its front matter, and the text below without our own block."""
 
     path: Path
@@ -58,14 +58,14 @@ class CodeBlock(NamedTuple):
     lines: list[str]
 
 
-def page_of(path: Path) -> Page:
+def page_of(path: Path) -> MarkdownNote:
     """Read a Markdown file; raises InvalidRecord where it is too large."""
     text = redact(text_of(path).removeprefix("\ufeff"))
     front = _FRONT.match(text)
     body = text[front.end() if front else 0 :]
     ours = find(body, MARKDOWN, str(path))
     body = ours.before + ours.after if ours else body
-    return Page(path, _front_matter(front[1]) if front else {}, body)
+    return MarkdownNote(path, _front_matter(front[1]) if front else {}, body)
 
 
 def _front_matter(text: str) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def _front_matter(text: str) -> dict[str, Any]:
 
 
 def _add_page(
-    page: Page,
+    page: MarkdownNote,
     reading: SourceReading,
     fields: Mapping[str, Any],
     *,
@@ -346,7 +346,7 @@ def _read_okf_page(path: Path, reading: SourceReading) -> None:
         reading.refuse(path.name, "the page", "it has no `type`")
 
 
-def _add_okf_page(page: Page, reading: SourceReading) -> None:
+def _add_okf_page(page: MarkdownNote, reading: SourceReading) -> None:
     about = page.about
     reading.count_left_out(about, _OKF_USED)
     generated = about.get("generated")

@@ -17,7 +17,15 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from loki_memory.errors import InvalidRecord, LokiMemoryError, NotFound
-from loki_memory.mcp.answers import Answer, Named, Opened, Paged, Removed, Stored, page
+from loki_memory.mcp.answers import (
+    Answer,
+    MemoryTitle,
+    Paged,
+    RemovalAnswer,
+    WholeRecord,
+    WriteAnswer,
+    page,
+)
 from loki_memory.mcp.arguments import Actions, Cursor, HowMany, Outcome, Query, Score, Text
 from loki_memory.mcp.records import WIDTH, forgotten, opened, reworded, stored
 from loki_memory.mcp.tool import ADDS, ADDS_EACH_TIME, READS, REMOVES, Tool
@@ -59,7 +67,7 @@ class Distilled(Answer):
     """The episode that a trajectory became, and the patterns distilled from it."""
 
     episode: str
-    patterns: list[Named]
+    patterns: list[MemoryTitle]
 
 
 class LearnedPattern(TypedDict):
@@ -88,7 +96,7 @@ def store(
     value: Text,
     namespace: Namespace = _DEFAULT,
     tags: Tags = (),
-) -> Stored:
+) -> WriteAnswer:
     """Store a value under a key. Another value under the same key replaces it, with history."""
     if _COLON in key:
         raise InvalidRecord(
@@ -123,15 +131,15 @@ def search(
 
 def retrieve(
     workspace: Workspace, key: Key, namespace: Namespace = _DEFAULT, cursor: Cursor = None
-) -> Opened:
+) -> WholeRecord:
     """Get the entry under a key. If a search had found it, this counts as helpful."""
     return opened(workspace, _find_or_fail(workspace, key, namespace).id, cursor)
 
 
-def delete(workspace: Workspace, key: Key, namespace: Namespace = _DEFAULT) -> Removed:
+def delete(workspace: Workspace, key: Key, namespace: Namespace = _DEFAULT) -> RemovalAnswer:
     """Delete the entry under a key, from files and index. `loki-mem restore` undoes it."""
     found = _find_or_fail(workspace, key, namespace)
-    return Removed(removed=forgotten(workspace, found.id))
+    return RemovalAnswer(removed=forgotten(workspace, found.id))
 
 
 def list_entries(
@@ -208,7 +216,9 @@ def store_pattern(
     learned = _derived(workspace, episode.id)
     if not learned and outcome == "success":
         learned = [_as_worded(workspace, pattern, type, confidence, episode.id)]
-    names = [Named(id=memory.id, title=printable_line(memory.title(), WIDTH)) for memory in learned]
+    names = [
+        MemoryTitle(id=memory.id, title=printable_line(memory.title(), WIDTH)) for memory in learned
+    ]
     return Distilled(episode=episode.id, patterns=names)
 
 

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from loki_memory.mcp.answers import Answer, Named, Paged, Removed, Stored, TopicLine, page
+from loki_memory.mcp.answers import (
+    Answer,
+    MemoryTitle,
+    Paged,
+    RemovalAnswer,
+    TopicLine,
+    WriteAnswer,
+    page,
+)
 from loki_memory.mcp.arguments import Cursor, Deep, HowMany, MemoryId, Parent, Query, Text, Topic
 from loki_memory.mcp.records import WIDTH, forgotten, opened, reworded, stored
 from loki_memory.mcp.tool import ADDS, READS, REMOVES, Tool
@@ -40,7 +48,7 @@ class Scored(TypedDict):
     score: float
 
 
-class Found(Paged):
+class FragmentHits(Paged):
     """Ids and scores; `read` opens them."""
 
     hits: list[Scored]
@@ -60,11 +68,11 @@ class Fragment(Paged):
     content: str
     relevance: float
     parent: str | None
-    children: list[Named]
+    children: list[MemoryTitle]
     associations: list[Association]
 
 
-class Summary(TypedDict):
+class TopicSummary(TypedDict):
     """A fragment in one line."""
 
     id: str
@@ -76,10 +84,10 @@ class Summary(TypedDict):
 class Fragments(Paged):
     """Fragments of one depth."""
 
-    fragments: list[Summary]
+    fragments: list[TopicSummary]
 
 
-class Tree(Answer):
+class FragmentTree(Answer):
     """A knowledge area, drawn as indented lines."""
 
     root: str | None
@@ -89,10 +97,10 @@ class Tree(Answer):
 class Neighbours(Paged):
     """The fragments in one direction."""
 
-    fragments: list[Named]
+    fragments: list[MemoryTitle]
 
 
-class Topics(Answer):
+class TopicsAnswer(Answer):
     """The topics of memory."""
 
     topics: list[TopicLine]
@@ -109,12 +117,12 @@ def search(
     limit: HowMany = 10,
     deep: Deep = False,
     cursor: Cursor = None,
-) -> Found:
+) -> FragmentHits:
     """Search memory. Returns ids and scores only; read opens one, search below it goes deeper."""
     found = workspace.recall(query, limit, deep=deep, under=parent_id)
     hits = [Scored(id=hit.id, score=round(hit.score, 3)) for hit in found]
     shown = page(hits, cursor, query, parent_id or "", str(limit))
-    return Found(hits=list(shown.items), next_cursor=shown.next)
+    return FragmentHits(hits=list(shown.items), next_cursor=shown.next)
 
 
 def read(workspace: Workspace, id: MemoryId, cursor: Cursor = None) -> Fragment:  # noqa: A002
@@ -147,7 +155,7 @@ def _content(record: Memory) -> str:
     return "\n".join(filter(None, (passage.title, passage.text, passage.detail)))
 
 
-def list_roots(workspace: Workspace, limit: HowMany = 20) -> Topics:
+def list_roots(workspace: Workspace, limit: HowMany = 20) -> TopicsAnswer:
     """List the top topics, with the size of each."""
     found = list_topics(workspace)
     left = len(found["topics"]) - limit
@@ -156,7 +164,7 @@ def list_roots(workspace: Workspace, limit: HowMany = 20) -> Topics:
 
 def store(
     workspace: Workspace, content: Text, parent_id: Parent = None, depth: Depth = 1
-) -> Stored:
+) -> WriteAnswer:
     """Store a piece of knowledge, below a parent or, without one, below the nearest topic."""
     refuse_long(statement=content)
     parent = parent_id or (_nearest(workspace, content, depth - 1) if depth else None)
@@ -174,14 +182,14 @@ def _nearest(workspace: Workspace, content: str, depth: int) -> str | None:
     return None
 
 
-def update(workspace: Workspace, fragment_id: MemoryId, content: Text) -> Stored:
+def update(workspace: Workspace, fragment_id: MemoryId, content: Text) -> WriteAnswer:
     """Replace the content of a fragment; its earlier content is kept in its history."""
     return reworded(workspace, fragment_id, content)
 
 
-def delete(workspace: Workspace, fragment_id: MemoryId) -> Removed:
+def delete(workspace: Workspace, fragment_id: MemoryId) -> RemovalAnswer:
     """Delete a fragment, and what was derived only from it. `loki-mem restore` undoes it."""
-    return Removed(removed=forgotten(workspace, fragment_id))
+    return RemovalAnswer(removed=forgotten(workspace, fragment_id))
 
 
 # -- by depth --------------------------------------------------------------------------------------
@@ -201,7 +209,7 @@ def query_memory(
         if level == depth or level >= _DETAIL <= depth:
             summary = printable_line(hit.title, WIDTH)
             found.append(
-                Summary(id=hit.id, depth=level, summary=summary, score=round(hit.score, 3))
+                TopicSummary(id=hit.id, depth=level, summary=summary, score=round(hit.score, 3))
             )
     shown = page(found[:limit], cursor, topic, str(depth))
     return Fragments(fragments=list(shown.items), next_cursor=shown.next)
@@ -213,13 +221,13 @@ def depth_of(record: Memory) -> int:
     return int(depth) if depth is not None else _DEPTHS.get(record.kind, _DETAIL)
 
 
-def explore_memory(workspace: Workspace, topic: Query, max_depth: Levels = 2) -> Tree:
+def explore_memory(workspace: Workspace, topic: Query, max_depth: Levels = 2) -> FragmentTree:
     """Draw the tree of the topic that fits best."""
     found = workspace.recall(topic, 1)
     if not found:
-        return Tree(root=None, lines=[])
+        return FragmentTree(root=None, lines=[])
     root = _top(workspace, found[0].id)
-    return Tree(root=root, lines=_drawn(workspace.browse.explore(root, max_depth)))
+    return FragmentTree(root=root, lines=_drawn(workspace.browse.explore(root, max_depth)))
 
 
 def _top(workspace: Workspace, memory_id: str) -> str:
@@ -246,14 +254,16 @@ def traverse_memory(
     return Neighbours(fragments=list(shown.items), next_cursor=shown.next)
 
 
-def _neighbours(workspace: Workspace, memory_id: str, way: str) -> list[Named]:
+def _neighbours(workspace: Workspace, memory_id: str, way: str) -> list[MemoryTitle]:
     found = workspace.browse.traverse(memory_id, way)
-    return [Named(id=memory.id, title=printable_line(memory.title, WIDTH)) for memory in found]
+    return [
+        MemoryTitle(id=memory.id, title=printable_line(memory.title, WIDTH)) for memory in found
+    ]
 
 
 def store_memory(
     workspace: Workspace, content: Text, summary: Text, parent_id: Parent = None, depth: Depth = 2
-) -> Stored:
+) -> WriteAnswer:
     """Store a piece of knowledge with its summary, below a parent topic if one is given."""
     text = content if content.startswith(summary) else f"{summary}: {content}"
     record = workspace.remember(text, parent=parent_id)
@@ -262,7 +272,7 @@ def store_memory(
     return stored(workspace, record)
 
 
-def list_topics(workspace: Workspace) -> Topics:
+def list_topics(workspace: Workspace) -> TopicsAnswer:
     """List the topics of memory, with the size of each."""
     found = workspace.browse.topics(_TOPICS)
     topics = [
@@ -274,7 +284,7 @@ def list_topics(workspace: Workspace) -> Topics:
         )
         for topic in found.topics
     ]
-    return Topics(topics=topics, more=found.more)
+    return TopicsAnswer(topics=topics, more=found.more)
 
 
 TOOLS = (
