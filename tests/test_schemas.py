@@ -118,6 +118,7 @@ COMMANDS = {
     "import": ["claude-memory", str(EXAMPLE / "README.md"), "--write-back", "--plan"],
     "install": ["git"],
     "uninstall": ["git"],
+    "remote": ["list"],
     "version": [],
 }
 
