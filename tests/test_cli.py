@@ -85,6 +85,7 @@ CALLS = {
     "commit": "commit",
     "pull": "pull",
     "push": "push",
+    "remote": "remote list",
     "diff": "diff",
     "review": "review",
     "check": "check",
@@ -359,7 +360,7 @@ def _examples(command: click.Command) -> list[str]:
 
 
 @pytest.mark.usefixtures("_mode")
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in SERVERS])
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in {*SERVERS, "remote"}])
 def test_the_example_in_the_help_works(example: Path, name: str) -> None:
     lines = _examples(COMMANDS[name])
     assert lines
@@ -949,4 +950,4 @@ def test_a_pull_without_a_remote_says_what_is_missing(example: Path) -> None:
 def test_a_missing_choice_is_one_sentence(example: Path) -> None:
     asked = run(example, "traverse", "sem-001")
 
-    assert "parent, associations. `loki-mem traverse --help` has an example." in asked.err
+    assert "associations, before, after. `loki-mem traverse --help` has an example." in asked.err

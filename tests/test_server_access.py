@@ -17,7 +17,16 @@ from loki_memory.server.database import REQUESTS, Connection, Database
 
 REPOSITORIES = [f"repo-{number}" for number in range(12)]
 FACT = b'{"statement": "We deploy on Fridays from repository %d"}'
-TABLES = ("repositories", "tokens", "grants", "records", "passages", "audit")
+TABLES = (
+    "repositories",
+    "tokens",
+    "grants",
+    "sessions",
+    "session_grants",
+    "records",
+    "passages",
+    "audit",
+)
 
 
 @pytest.fixture(scope="module")

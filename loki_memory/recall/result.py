@@ -159,7 +159,7 @@ def certainty(best: Nearness) -> float:
 def chance(near: Nearness, place: int) -> float:
     """The chance that a memory is relevant; `place` counts the better ones.
 
-    >>> chance(Nearness(0.9, 0.6, 900, 8), 0) > 0.5 > 0.1 > chance(Nearness(0.3, 0.1, 900, 8), 0)
+    >>> chance(Nearness(0.9, 0.6, 900, 8), 0) > 0.5 > 0.2 > chance(Nearness(0.3, 0.1, 900, 8), 0)
     True
     """
     return _EXACT if near.is_exact else HIT.chance(near.signals(place))
