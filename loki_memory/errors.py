@@ -5,6 +5,7 @@
     │   ├── NotAFolder         3   the given path is not a folder
     │   └── NotAProject        3   the home folder is none
     ├── SymlinkedRoot          3   .loki is a symbolic link
+    ├── NestedRepository       3   .loki lies in a submodule, or another repository inside
     ├── NewerFormat            3   written by a newer loki-memory
     ├── InvalidConfig          3   a setting that cannot be read
     ├── InvalidRecord          4   a record that breaks the format
@@ -133,21 +134,10 @@ class InvalidRecord(LokiMemoryError):
     exit_code = 4
 
     def __init__(
-        self,
-        reason: str,
-        *,
-        field: str = "",
-        path: str = "",
-        line: int = 0,
-        advice: str = "",
+        self, reason: str, *, field: str = "", path: str = "", line: int = 0, advice: str = ""
     ) -> None:
-        self.reason, self.field, self.path, self.line, self.advice = (
-            reason,
-            field,
-            path,
-            line,
-            advice or "See docs/format.md.",
-        )
+        self.reason, self.field, self.path, self.line = reason, field, path, line
+        self.advice = advice or "See docs/format.md."
         super().__init__(f"{self._where()}{reason}. {self.advice}")
 
     def _where(self) -> str:
@@ -156,13 +146,8 @@ class InvalidRecord(LokiMemoryError):
 
     def at(self, path: str, line: int = 0) -> InvalidRecord:
         """The same error, with its place in a file."""
-        return InvalidRecord(
-            self.reason,
-            field=self.field,
-            path=path,
-            line=line or self.line,
-            advice=self.advice,
-        )
+        named = {"field": self.field, "advice": self.advice}
+        return InvalidRecord(self.reason, path=path, line=line or self.line, **named)
 
 
 class InvalidId(InvalidRecord):

@@ -408,13 +408,6 @@ SETTINGS = (
         "measured: the right one was offered in 85 % with one, in 91 % with three",
     ),
     threshold(
-        "error_names",
-        3,
-        "with how many names an error must have come before it is one error with any name",
-        "decision: two may be chance",
-        least=2,
-    ),
-    threshold(
         "topic_members",
         5,
         "how many beliefs of one category make a topic",
@@ -427,12 +420,6 @@ SETTINGS = (
         "how many links to other memories are kept per memory",
         "decision: each is a file that somebody reviews",
         least=0,
-    ),
-    threshold(
-        "link_half_life_days",
-        45,
-        "after how many days an association of two memories is worth half",
-        "decision: met twice and never again, it is gone after three and a half months",
     ),
     threshold(
         "summarise_days",

@@ -145,7 +145,7 @@ def test_a_switch_that_is_neither_on_nor_off_is_said(tmp_path: Path, value: str)
     [
         ("consolidation.merge = 101", "must be a whole number, 1 to 100"),
         ("consolidation.merge = 0", "must be a whole number, 1 to 100"),
-        ("consolidation.error_names = 1", "must be a whole number, 2 or more"),
+        ("consolidation.topic_members = 1", "must be a whole number, 2 or more"),
         ("consolidation.links = -1", "must be a whole number, 0 or more"),
         ("consolidation.links = true", "must be a whole number, 0 or more"),
         ("consolidation.links = 2.5", "must be a whole number, 0 or more"),

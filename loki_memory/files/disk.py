@@ -275,11 +275,7 @@ def write_bytes(path: Place, data: bytes, *, private: bool = False) -> None:
     """
     with _folder_of(path, create=True) as (inside, name):
         inside.refuse_link(name)
-        _replace(inside, name, data, _mode(private=private))
-
-
-def _mode(*, private: bool) -> int:
-    return 0o600 if private else 0o666
+        _replace(inside, name, data, 0o600 if private else 0o666)
 
 
 def _replace(inside: Folder, name: str, data: bytes, mode: int) -> None:
@@ -290,7 +286,8 @@ def _replace(inside: Folder, name: str, data: bytes, mode: int) -> None:
         linked = inside.link(name, old)
         inside.rename(new, name)
         replaced = True
-        _check_arrived(inside, name, inode)
+        if inside.status(name).st_ino != inode:
+            raise OSError(errno.EIO, "is not the file that was written", f"{inside.path}/{name}")
         inside.flush()
         if linked:
             inside.unlink(old)
@@ -315,12 +312,6 @@ def _undo(inside: Folder, name: str, old: str) -> None:
             inside.unlink(name)
 
 
-def _check_arrived(inside: Folder, name: str, inode: int) -> None:
-    """Check that the file in its place is the one that was written."""
-    if inside.status(name).st_ino != inode:
-        raise OSError(errno.EIO, "is not the file that was written", f"{inside.path}/{name}")
-
-
 def replace_plainly(path: Place, data: bytes) -> None:
     """Replace a file atomically without flushing it: for derived data that a crash may lose."""
     with _folder_of(path, create=True) as (inside, name):
@@ -341,7 +332,7 @@ def write_new(path: Place, data: bytes, *, durable: bool, private: bool = False)
     `private` is for a file that will be moved to a zone that only its user may read.
     """
     with _folder_of(path) as (inside, name):
-        return _create(inside, name, data, durable=durable, mode=_mode(private=private))
+        return _create(inside, name, data, durable=durable, mode=0o600 if private else 0o666)
 
 
 def _create(inside: Folder, name: str, data: bytes, *, durable: bool, mode: int = 0o666) -> int:
