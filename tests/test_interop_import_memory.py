@@ -13,13 +13,13 @@ from click.testing import CliRunner, Result
 from loki_memory import Workspace
 from loki_memory.cli.import_export import import_command
 from loki_memory.errors import InvalidConfig, InvalidRecord
+from loki_memory.ingest.discover import claude_folders
 from loki_memory.interop.import_memory import (
     Imported,
     ImportOptions,
     import_memory,
     write_back,
 )
-from loki_memory.interop.sources.markdown import claude_folders
 from loki_memory.models import Fact
 
 INDEX = """\

@@ -16,7 +16,8 @@ from test_integrity_signatures import run
 
 from loki_memory import Workspace
 from loki_memory.errors import InvalidRecord, NotFound
-from loki_memory.interop.publish_skills import FOLDERS, keep_in_step, publish, withdraw
+from loki_memory.ingest.discover import SKILL_FOLDERS
+from loki_memory.interop.publish_skills import keep_in_step, publish, withdraw
 from loki_memory.models import Skill
 
 SKILL = """\
@@ -42,10 +43,10 @@ def skilled(ws: Workspace) -> Workspace:
 
 
 def copy_of(project: Path, name: str = "run-tests", target: str = "claude") -> Path:
-    return project / FOLDERS[target] / name / "SKILL.md"
+    return project / SKILL_FOLDERS[target] / name / "SKILL.md"
 
 
-@pytest.mark.parametrize("target", FOLDERS)
+@pytest.mark.parametrize("target", SKILL_FOLDERS)
 def test_a_skill_is_copied_in_the_agentskills_format(
     skilled: Workspace, project: Path, target: str
 ) -> None:
@@ -237,7 +238,7 @@ class Clone:
         run("git", "pull", "-q", "--no-rebase", "--no-edit", "origin", "main", at=self.root)
 
     def published(self) -> dict[str, str]:
-        found = (self.root / FOLDERS["claude"]).glob("*/SKILL.md")
+        found = (self.root / SKILL_FOLDERS["claude"]).glob("*/SKILL.md")
         return {path.parent.name: path.read_text() for path in found}
 
 

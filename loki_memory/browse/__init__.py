@@ -345,6 +345,8 @@ class Browse:
 
     def refresh_continuity(self) -> bool:
         """Render CONTINUITY.md for the last goal where it is in use; tells whether it changed."""
+        if not (self._workspace.layout.loki / "CONTINUITY.md").exists():
+            return False
         from loki_memory.continuity.file import refresh
 
         return refresh(self._workspace)

@@ -286,8 +286,7 @@ def _replace(inside: Folder, name: str, data: bytes, mode: int) -> None:
         linked = inside.link(name, old)
         inside.rename(new, name)
         replaced = True
-        if inside.status(name).st_ino != inode:
-            raise OSError(errno.EIO, "is not the file that was written", f"{inside.path}/{name}")
+        _check_arrived(inside, name, inode)
         inside.flush()
         if linked:
             inside.unlink(old)
@@ -310,6 +309,12 @@ def _undo(inside: Folder, name: str, old: str) -> None:
             inside.rename(old, name)
         else:
             inside.unlink(name)
+
+
+def _check_arrived(inside: Folder, name: str, inode: int) -> None:
+    """Check that the file in its place is the one that was written."""
+    if inside.status(name).st_ino != inode:
+        raise OSError(errno.EIO, "is not the file that was written", f"{inside.path}/{name}")
 
 
 def replace_plainly(path: Place, data: bytes) -> None:

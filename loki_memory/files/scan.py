@@ -42,6 +42,27 @@ class ScannedFolder(NamedTuple):
     folders: list[str]
 
 
+class Changes(NamedTuple):
+    """The files whose content differs from what the index knew."""
+
+    added: list[str]
+    modified: list[str]
+    removed: list[str]
+    stale: bool = False  # another process is at work: the index may be a moment old
+    is_complete: bool = False  # no file needs another look before it is shown
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.modified or self.removed)
+
+
+class ScanResult(NamedTuple):
+    """The folders and files, by path, that a scan found and the index does not know."""
+
+    folders: dict[str, ScannedFolder | None]
+    changed: dict[str, Stamp]
+    removed: list[str]
+
+
 def tops(layout: Layout) -> Iterator[str]:
     """The folders where a scan begins, as record paths."""
     yield from TOP_FOLDERS

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 from loki_memory.errors import GitFailed, ReadOnlyPast
 from loki_memory.files import disk
 from loki_memory.files.layout import Layout, kind_of, made_here, view_kind
-from loki_memory.files.scan import etag
+from loki_memory.files.scan import Changes, ScanResult, etag
 from loki_memory.files.store import Store, Stored, failures_named
 from loki_memory.git_repository import repository
 from loki_memory.home import Home
@@ -27,7 +27,6 @@ from loki_memory.index.graph import cited_files
 from loki_memory.index.index import Index
 from loki_memory.sync import home_of
 from loki_memory.sync.apply import Intake
-from loki_memory.sync.changes import Changes, ScanResult
 
 if TYPE_CHECKING:
     from loki_memory.git_repository import Repository

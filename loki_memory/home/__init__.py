@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from loki_memory.home.folder import parsed
-from loki_memory.home.home import Home
+from loki_memory.home.home import Fresh, Home
 from loki_memory.home.place import opened_layout, user_home
-from loki_memory.home.upkeep import Fresh
 
 __all__ = ["Fresh", "Home", "opened_layout", "parsed", "user_home"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,7 @@ from loki_memory.files import disk, transaction, workspace_trust, zones
 from loki_memory.files.git_files import git_home, may_be_tracked
 from loki_memory.files.layout import Layout, likely_places, view_kind
 from loki_memory.home.place import confirmed_settings, settings_of, user_home
-from loki_memory.index.index import Index
+from loki_memory.index.index import Index, ListFilter, Summary
 from loki_memory.models.ids import ID
 from loki_memory.sync import Progress, check
 
@@ -222,6 +222,60 @@ class HomeFolder:
         """The path of a record in the index, if it has a file of its own."""
         path = self.index.path_of(memory_id)
         return None if path is None or view_kind(path) else path
+
+    # -- its review ----------------------------------------------------------------------------
+
+    def renew_review(self) -> None:
+        """Ask git again which memory was reviewed, if git or memory moved since."""
+        from loki_memory.integrity.reviewed_contents import renew
+
+        renew(self)
+
+    def stamp(self) -> tuple[object, ...]:
+        """A value that changes with memory as it was read, its uses, settings, trust, and git."""
+        from loki_memory.files.git_files import git_folders, moves
+        from loki_memory.integrity.reviewed import stamp, verdicts_path
+
+        folders = git_folders(self.layout.root)
+        return (
+            self.index.note("changed_ns"),
+            self.journal.stamp(),
+            *self.settings_stamp(),
+            self.trust().is_trusted,
+            stamp(verdicts_path(self.layout)),
+            moves(folders, "") if folders else "",
+        )
+
+    # -- its memories --------------------------------------------------------------------------
+
+    def lines(self, wanted: ListFilter) -> list[Summary]:
+        """Memories of this folder, one line each."""
+        if not self.is_user:
+            return self.index.summaries(wanted)
+        if not self.has_scope(wanted.scope):
+            return []
+        found = self.index.summaries(wanted._replace(scope=None))
+        return [line._replace(scope="user") for line in found]
+
+    def bodies(self, wanted: ListFilter) -> list[tuple[str, str]]:
+        """The same as (kind, JSON)."""
+        if not self.has_scope(wanted.scope):
+            return []
+        return self.index.bodies(wanted._replace(scope=None) if self.is_user else wanted)
+
+    def has_scope(self, scope: str | None) -> bool:
+        """Check if memories of a scope can be here."""
+        return not self.is_user or scope in {None, "", "user"}
+
+    def paths_of(self, ids: Iterable[str]) -> list[str]:
+        """The files of those memories that are here."""
+        return self.index.paths_of(list(ids))
+
+    def as_its_own(self, record: Memory) -> Memory:
+        """A record as it counts here: one in the user's folder has the scope `user`."""
+        if self.is_user and getattr(record, "scope", "user") != "user":
+            return record.changed(scope="user")
+        return record
 
     # -- one memory, by a look at its own file ---------------------------------------------------
 

@@ -1,16 +1,20 @@
-"""Discovery: where agents keep their transcripts, and which of them belong to a repository."""
+"""Discovery: where agents keep transcripts, notes and skills, and which belong to a repository.
+
+What reads transcripts is imported where one is read: `consolidate` looks for the others only.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from loki_memory.files.git_files import git_home
-from loki_memory.ingest.opencode import is_database, sessions
-from loki_memory.ingest.read_transcript import first_folder
 
 _ENDINGS = (".jsonl", ".jsonl.gz")
+CLAUDE_INDEX = "MEMORY.md"  # of Claude Code's own memory
+SKILL_FOLDERS = {"claude": ".claude/skills", "agents": ".agents/skills"}
 
 
 def places(environment: Mapping[str, str]) -> list[Path]:
@@ -31,8 +35,16 @@ def places(environment: Mapping[str, str]) -> list[Path]:
     ]
 
 
+def claude_folders(root: Path) -> list[Path]:
+    """The folders of Claude Code's memory: one for each folder that it is started in."""
+    projects = places(os.environ)[0]
+    return [projects / re.sub(r"[^A-Za-z0-9]", "-", top) / "memory" for top in tops(root)]
+
+
 def transcripts(paths: Iterable[Path]) -> Iterator[Path]:
     """Files as they are named; of folders and databases, all transcripts in them."""
+    from loki_memory.ingest.opencode import is_database
+
     for path in paths:
         if path.is_dir():
             yield from sorted(p for p in path.rglob("*") if p.name.endswith(_ENDINGS))
@@ -44,6 +56,8 @@ def transcripts(paths: Iterable[Path]) -> Iterator[Path]:
 
 def _in_database(path: Path) -> list[Path]:
     """The sessions of a database; one that cannot be read has one, of which that is said later."""
+    from loki_memory.ingest.opencode import sessions
+
     try:
         return sessions(path)
     except OSError:
@@ -66,6 +80,8 @@ def tops(root: Path) -> list[str]:
 
 def belongs(path: Path, folders: Iterable[str]) -> bool:
     """Check whether the session of a transcript began in one of these folders, or below it."""
+    from loki_memory.ingest.read_transcript import first_folder
+
     began = first_folder(path)
     return bool(began) and any(_is_below(os.path.realpath(began), top) for top in folders)
 

@@ -78,6 +78,11 @@ class Skills:
 
     def keep_in_step(self) -> list[InstallStep]:
         """Publish again where skills are published; says what changed."""
+        from loki_memory.ingest.discover import SKILL_FOLDERS
+
+        root = self._workspace.layout.root
+        if not any((root / folder).is_dir() for folder in SKILL_FOLDERS.values()):
+            return []
         from loki_memory.interop.publish_skills import keep_in_step
 
         return keep_in_step(self._workspace)
@@ -169,6 +174,11 @@ class Interop:
 
     def keep_in_step(self) -> list[InstallStep]:
         """Write the list of `write_back` anew wherever one stands; says what changed."""
+        from loki_memory.ingest.discover import CLAUDE_INDEX, claude_folders
+
+        folders = claude_folders(self._workspace.layout.root)
+        if not any((folder / CLAUDE_INDEX).is_file() for folder in folders):
+            return []
         from loki_memory.interop.claude_memory import keep_in_step
 
         return keep_in_step(self._workspace)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from loki_memory.errors import LokiMemoryError
 from loki_memory.index.gate import tellable_ids
+from loki_memory.ingest.discover import CLAUDE_INDEX, claude_folders
 from loki_memory.injection.gate import withheld
 from loki_memory.injection.line import BulletLine, bullet, tellable
 from loki_memory.install.edits import (
@@ -24,7 +25,6 @@ from loki_memory.install.edits import (
     find,
 )
 from loki_memory.install.site import Site
-from loki_memory.interop.sources.markdown import CLAUDE_INDEX, claude_folders
 from loki_memory.interop.sources.source import text_of
 
 if TYPE_CHECKING:

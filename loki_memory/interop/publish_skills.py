@@ -21,6 +21,7 @@ from loki_memory.errors import InvalidRecord, LokiMemoryError
 from loki_memory.files.layout import PRIVATE, kind_of, stem_in
 from loki_memory.files.store import failures_named
 from loki_memory.index.gate import UNTRUSTED
+from loki_memory.ingest.discover import SKILL_FOLDERS
 from loki_memory.install.edits import (
     PUBLISHED,
     Edit,
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from loki_memory.homes import OpenWorkspace
     from loki_memory.models import Skill
 
-FOLDERS = {"claude": ".claude/skills", "agents": ".agents/skills"}
 _FILE = "SKILL.md"
 _WITHHELD = "withheld, for this machine neither learned nor accepted it"
 
@@ -85,7 +85,7 @@ def keep_in_step(workspace: OpenWorkspace) -> list[InstallStep]:
     Each change is a notice too, and so is a skill that nobody has accepted here.
     """
     steps: list[InstallStep] = []
-    for target, folder in FOLDERS.items():
+    for target, folder in SKILL_FOLDERS.items():
         try:
             if _published(Site.of(workspace), folder):
                 steps += publish(workspace, target)
@@ -98,12 +98,12 @@ def keep_in_step(workspace: OpenWorkspace) -> list[InstallStep]:
 
 
 def _folder(target: str) -> str:
-    if target not in FOLDERS:
-        known = ", ".join(FOLDERS)
+    if target not in SKILL_FOLDERS:
+        known = ", ".join(SKILL_FOLDERS)
         raise InvalidRecord(
             f"skills cannot be published to {target!r}", advice=f"Use one of: {known}."
         )
-    return FOLDERS[target]
+    return SKILL_FOLDERS[target]
 
 
 def _skill_in_use(workspace: OpenWorkspace, skills: Mapping[str, Skill], name: str) -> Skill:
@@ -151,7 +151,7 @@ def _copy(site: Site, folder: str, skill: Skill, accepted: Collection[str]) -> E
     edit = written(site, place, published_text(skill), f"skill {skill.name}", PUBLISHED)
     if edit.before == edit.after or acceptance(skill) in accepted:
         return edit
-    target = next(name for name, where in FOLDERS.items() if where == folder)
+    target = next(name for name, where in SKILL_FOLDERS.items() if where == folder)
     how = f"`loki-mem skills {skill.name} --publish {target}` accepts it"
     return edit._replace(what=f"{_WITHHELD}; {how}", after=edit.before)
 

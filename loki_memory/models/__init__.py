@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from loki_memory.models.episode import Action, Context, Episode, ErrorMet, Recalled
     from loki_memory.models.kinds import KINDS, Kind
     from loki_memory.models.links import Learning, Link, Tombstone, tombstone_id
-    from loki_memory.models.registry import MODELS
     from loki_memory.models.skill import Skill
     from loki_memory.models.team import Handoff, Ledger
+
+    MODELS: dict[Kind, type[Memory]]  # the model of each kind
 
 _HOMES = {
     "base": (
@@ -48,10 +49,21 @@ _HOMES = {
     "episode": ("Action", "Context", "Episode", "ErrorMet", "Recalled"),
     "kinds": ("KINDS", "Kind"),
     "links": ("Learning", "Link", "Tombstone", "tombstone_id"),
-    "registry": ("MODELS",),
     "skill": ("Skill",),
     "team": ("Handoff", "Ledger"),
 }
+_RECORDS = (
+    "Episode",
+    "Pattern",
+    "AntiPattern",
+    "Fact",
+    "Link",
+    "Skill",
+    "Ledger",
+    "Handoff",
+    "Learning",
+    "Tombstone",
+)
 _MODULES = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
@@ -90,8 +102,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
+    if name == "MODELS":
+        value: Any = {model.kind: model for model in map(__getattr__, _RECORDS)}
+    elif name in _MODULES:
+        value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
     globals()[name] = value  # found without this function next time
     return value

@@ -23,7 +23,9 @@ from loki_memory.files.disk import read_bytes, read_derived
 from loki_memory.files.layout import Layout, kind_of, view_kind
 from loki_memory.files.scan import (
     UNSETTLED,
+    Changes,
     ScannedFolder,
+    ScanResult,
     Stamp,
     etag,
     scan,
@@ -34,7 +36,6 @@ from loki_memory.files.scan import (
 )
 from loki_memory.files.view_state import base_path, etag_in
 from loki_memory.index.revision import PACKING, Stamps
-from loki_memory.sync.changes import Changes, ScanResult
 
 if TYPE_CHECKING:
     from loki_memory.files.store import Store

@@ -18,13 +18,12 @@ from loki_memory.files.problem import (
     secret_problems,
 )
 from loki_memory.files.redaction import may_hold_secret, redact_value
-from loki_memory.files.scan import NESTED, ODD, UNREADABLE, Stamp
+from loki_memory.files.scan import NESTED, ODD, UNREADABLE, Changes, ScanResult, Stamp
 from loki_memory.files.store import Store, Stored, sealed
 from loki_memory.index.revision import Revision
 from loki_memory.index.row import IndexEntry, entry_of
 from loki_memory.models import Memory
 from loki_memory.models.field_slips import slips
-from loki_memory.sync.changes import Changes, ScanResult
 
 _STEP = 100  # files between two reports of progress
 

@@ -7,7 +7,6 @@ fact. Secrets are replaced first, because long notes are cut and sections become
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -17,6 +16,7 @@ from loki_memory.continuity.harvest import notes, outline
 from loki_memory.errors import InvalidRecord
 from loki_memory.files import front_matter
 from loki_memory.files.redaction import redact
+from loki_memory.ingest.discover import CLAUDE_INDEX, claude_folders
 from loki_memory.install.edits import MARKDOWN, find
 from loki_memory.interop.export_memory import record_in
 from loki_memory.interop.sources.our_files import whole_record
@@ -195,17 +195,8 @@ SERENA = ImportSource(
 # this machine. Lines of MEMORY.md that only point to a topic file are left out, because that file
 # is read too.
 
-CLAUDE_INDEX = "MEMORY.md"
 _INSIDE = Path(".claude/memory")  # where some projects keep it in the repository
 _POINTER = re.compile(r"\[[^\]]*\]\(([^)\s]+\.md)\)")
-
-
-def claude_folders(root: Path) -> list[Path]:
-    """The folders of Claude Code's memory: one for each folder that it is started in."""
-    from loki_memory.ingest.discover import places, tops
-
-    projects = places(os.environ)[0]
-    return [projects / re.sub(r"[^A-Za-z0-9]", "-", top) / "memory" for top in tops(root)]
 
 
 def _is_claude(path: Path) -> bool:
