@@ -64,5 +64,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Name what may be imported, also before it is."""
-    return sorted({*globals(), *__all__})
+    """Name what the package offers, also before it is imported, and nothing of its inside."""
+    return [*__all__, "__version__"]

@@ -193,12 +193,12 @@ class Changing:
     def __enter__(self) -> tuple[Change, str, Memory]:
         change = self._held.__enter__()
         try:
-            return change, self._path, self._found(change)
+            return change, self._path, self._record(change)
         except BaseException as error:
             self._held.__exit__(type(error), error, error.__traceback__)
             raise
 
-    def _found(self, change: Change) -> Memory:
+    def _record(self, change: Change) -> Memory:
         record = change.record(self._path)
         if record is not None and record.id != self._id:
             record = record.changed(id="")  # as it is shown where another file has its id

@@ -581,14 +581,14 @@ def test_a_daemon_of_a_session_holds_none_of_its_keys_and_files(
         told(project, "stop")
 
 
-def test_a_rest_is_over_when_nobody_asked_for_long_enough() -> None:
+def test_an_idle_timer_is_over_when_nobody_asked_for_long_enough() -> None:
     clock = iter([0.0, 59.0, 60.0, 100.0, 120.0])
-    rest = server.Rest(60.0, lambda: next(clock))
-    assert not rest.is_over()
-    rest.end()
-    assert not rest.is_over()
-    assert rest.is_over()
-    assert not server.Rest(0.0).is_over()
+    idle = server.IdleTimer(60.0, lambda: next(clock))
+    assert not idle.is_over()
+    idle.restart()
+    assert not idle.is_over()
+    assert idle.is_over()
+    assert not server.IdleTimer(0.0).is_over()
 
 
 def test_a_daemon_ends_when_its_workspace_is_gone(ws: Workspace, project: Path) -> None:

@@ -349,13 +349,13 @@ def test_trouble_is_told_once_and_gone_when_it_is_mended(ws: Workspace, rounds: 
 @contextmanager
 def listening(folder: Path) -> Iterator[FileEvents]:
     file_events = FileEvents()
-    ears = EventListener(file_events, [(folder, True)], is_deaf=False)
-    ears.attend()
-    assert ears.hears
+    listener = EventListener(file_events, [(folder, True)], polls_only=False)
+    listener.renew()
+    assert listener.gets_events
     try:
         yield file_events
     finally:
-        ears.close()
+        listener.close()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="inotify")
@@ -393,15 +393,15 @@ def test_reading_and_locking_do_not_ring(tmp_path: Path) -> None:
 def test_a_folder_that_was_made_anew_is_listened_to_again(tmp_path: Path) -> None:
     folder, file_events = tmp_path / "memory", FileEvents()
     folder.mkdir()
-    ears = EventListener(file_events, [(folder, True)], is_deaf=False)
-    ears.attend()
+    listener = EventListener(file_events, [(folder, True)], polls_only=False)
+    listener.renew()
     folder.rename(tmp_path / "gone")
     folder.mkdir()
-    ears.attend()
+    listener.renew()
     file_events.wait(0, 0)
     (folder / "new.json").write_text("{}")
     assert file_events.wait(PATIENCE, 0.01)
-    ears.close()
+    listener.close()
 
 
 def test_a_burst_is_one_ring() -> None:
@@ -464,7 +464,7 @@ def test_a_watcher_learns_from_a_file_that_appears(
     monkeypatch.setenv("LOKI_WATCH_POLL_SECONDS", "1")
     with watching(ws) as watcher:
         wait_for(lambda: watcher.state().standing.rounds or watcher.is_current())
-        assert watcher.state().hears == (poll == "false" and sys.platform == "linux")
+        assert watcher.state().gets_events == (poll == "false" and sys.platform == "linux")
         write_episode(ws, "a")
         wait_for(lambda: watcher.state().standing.learned == 1)
     assert len(ws.list(kind="anti-pattern")) == 1

@@ -205,7 +205,7 @@ def _print(watcher: DaemonOutput) -> None:
 
 
 def _print_state(state: WatcherState) -> None:
-    how = "as files change" if state.hears else "at intervals: no file events from the kernel"
+    how = "as files change" if state.gets_events else "at intervals: no file events from the kernel"
     say(f"running since {state.since} as process {state.process}, {how}")
     idle = state.idle_minutes
     say(

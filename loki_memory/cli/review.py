@@ -128,7 +128,7 @@ def review_command(
     if ".." in (span or ""):
         raise click.UsageError("review goes up to the working tree: name one commit or branch.")
     workspace = session.open(reviews=True)
-    found, asked = _found(workspace, span, candidates=candidates)
+    found, asked = _waiting_for_decision(workspace, span, candidates=candidates)
     if interactive:
         _step_through(workspace, found, asked)
         workspace.consolidate(learn=False, commit=False)
@@ -136,7 +136,7 @@ def review_command(
         _show(session, form, found, lambda: _to_read(found))
 
 
-def _found(
+def _waiting_for_decision(
     workspace: Workspace, span: str | None, *, candidates: bool
 ) -> tuple[Review, list[Shift]]:
     """Everything that waits for a decision; in a folder without git, the candidates."""

@@ -206,8 +206,8 @@ def _file_events(workspace: Workspace) -> Iterator[Callable[[], bool]]:
     from loki_memory.daemon.watcher import EventListener, FileEvents, memory_folders
 
     events = FileEvents()
-    listener = EventListener(events, memory_folders(workspace.layout), is_deaf=False)
-    listener.attend()
+    listener = EventListener(events, memory_folders(workspace.layout), polls_only=False)
+    listener.renew()
     try:
         yield lambda: events.wait(_A_DAY, _QUIET)
     finally:

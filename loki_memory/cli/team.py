@@ -34,7 +34,7 @@ from loki_memory.team import BUDGET
 
 if TYPE_CHECKING:
     from loki_memory.team.brief import Brief, BriefSection
-from loki_memory.workspace import Workspace
+    from loki_memory.workspace import Workspace
 
 _WHOLE = 1_000_000  # tokens: a plan is shown with nothing left out
 _budget = click.option(
@@ -155,16 +155,16 @@ def ledger_command(
 
 def _fields(given: Mapping[str, Any]) -> dict[str, Any]:
     """Turn the options into fields of a ledger."""
-    state = _given(files_modified=list(given["touched"]), last_git_commit=given["commit"])
-    return _given(
+    state = _without_empty(files_modified=list(given["touched"]), last_git_commit=given["commit"])
+    return _without_empty(
         tasks_completed=given["completed"],
         current_task=given["task"],
         state=state,
-        context=_given(current_goal=given["goal"]),
+        context=_without_empty(current_goal=given["goal"]),
     )
 
 
-def _given(**fields: Any) -> dict[str, Any]:
+def _without_empty(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value not in (None, [], {})}
 
 

@@ -19,6 +19,7 @@ from loki_memory.files import disk
 from loki_memory.files.git_files import may_be_tracked
 from loki_memory.files.redaction import redact
 from loki_memory.files.store import failures_named
+from loki_memory.home.views import brought_content
 from loki_memory.index.gate import latest_episodes, standing
 from loki_memory.injection.context import EPISODES, found_for, injected, warnings
 from loki_memory.injection.gate import Gate, Withheld, as_hit, is_silent
@@ -286,7 +287,7 @@ def _take_own_and_brought(workspace: OpenWorkspace, path: Path, agent: str) -> N
     Where git may track the file and a hook must not ask it, notes wait for the next command.
     """
     name = path.relative_to(workspace.layout.loki).as_posix()
-    brought = workspace.home.brought_content(name, review_counts=False)
+    brought = brought_content(workspace.home, name, review_counts=False)
     if brought is not None:
         take_notes(workspace, disk.read_bytes(path) or b"", agent, brought=brought)
 

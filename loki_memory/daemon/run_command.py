@@ -35,7 +35,7 @@ class CommandRunner:
     def answer(self, request: Request, is_current: bool) -> Reply | None:
         """Run a command and return its output; None if it must run in the client."""
         try:
-            with _standing_in(request) as streams:
+            with _as_the_client(request) as streams:
                 start, words = client.read(request.arguments)
                 is_ours = client.is_for_us(words) and self._is_asked(start)
                 return self._done(request, streams, is_current) if is_ours else None
@@ -88,7 +88,7 @@ class Streams:
 
 
 @contextmanager
-def _standing_in(request: Request) -> Iterator[Streams]:
+def _as_the_client(request: Request) -> Iterator[Streams]:
     """Take on the working directory, environment and streams of the client."""
     streams = Streams(request.given)
     wrapped = streams.wrapped()

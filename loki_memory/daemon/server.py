@@ -83,22 +83,22 @@ def watch(
         with listening(workspace.layout) as listener:
             watcher.start()
             server = Server(listener, watcher, answering, stop_sign)
-            log(server.serve(Rest(idle_minutes * _MINUTE)))
+            log(server.serve(IdleTimer(idle_minutes * _MINUTE)))
         watcher.stop()
         if watcher.has_failed:
             raise NoAnswer(f"the watcher of {workspace.layout.root} failed; its log says why")
         log("stopped")
 
 
-class Rest:
-    """The time since a command was last asked for, and how long it may last; 0 is forever."""
+class IdleTimer:
+    """How long nobody has asked for a command, and how long that may last; 0 is forever."""
 
     def __init__(self, longest: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._longest, self._clock = longest, clock
         self._since = clock()
 
-    def end(self) -> None:
-        """Begin anew: somebody asks."""
+    def restart(self) -> None:
+        """Begin anew, because somebody asks."""
         self._since = self._clock()
 
     def is_over(self) -> bool:
@@ -197,18 +197,18 @@ class Server:
         self, listener: Listener, watcher: Watcher, answering: Answering, sign: StopSign
     ) -> None:
         self._listener, self._watcher, self._answering = listener, watcher, answering
-        self._sign, self._rest = sign, Rest(0)
+        self._sign, self._idle = sign, IdleTimer(0)
 
-    def serve(self, rest: Rest) -> str:
-        """Serve until the stop sign is shown or the rest is over; returns the reason."""
-        self._rest = rest
+    def serve(self, idle: IdleTimer) -> str:
+        """Serve until the stop sign is shown or the timer is over; returns the reason."""
+        self._idle = idle
         while True:
             waiting: list[StopSign | socket.socket] = [self._sign, self._listener.socket]
             ready, _, _ = select.select(waiting, [], [], _LOOK_SECONDS)
             if self._sign in ready:
                 return "asked to stop"
             if not ready:
-                if rest.is_over():
+                if idle.is_over():
                     return "nobody has asked for long enough"
                 self._listener.keep()
                 continue
@@ -225,7 +225,7 @@ class Server:
     def _reply(self, parts: Sequence[bytes]) -> list[bytes]:
         verb = parts[0] if parts else b""
         if verb == client.RUN:
-            self._rest.end()
+            self._idle.restart()
             return self._run(Request.of(parts))
         if verb == STOP:
             self._sign.show()

@@ -34,7 +34,7 @@ class WatcherState(NamedTuple):
 
     process: int
     since: str
-    hears: bool  # of changes by the kernel; if not, it looks at intervals
+    gets_events: bool  # of changes by the kernel; if not, it looks at intervals
     idle_minutes: int  # after which it ends by itself; 0: a user started it, and ends it
     standing: BackgroundState
     answered: int = 0  # commands and hooks of others
@@ -72,16 +72,16 @@ class Watcher:
         self._file_events, self._stopping, self._is_ready = FileEvents(), Event(), False
         self._background = Background(workspace, log, time.monotonic())
         self._pauses = Pauses.of(workspace)
-        is_deaf = bool(workspace.config.get("watch.poll"))
+        polls_only = bool(workspace.config.get("watch.poll"))
         self._listener = EventListener(
-            self._file_events, memory_folders(workspace.layout), is_deaf=is_deaf
+            self._file_events, memory_folders(workspace.layout), polls_only=polls_only
         )
         self._ended, self.has_failed = ended, False
         self.answered = 0
         self._thread = Thread(target=self._watch, name="watch", daemon=True)
 
     def start(self) -> None:
-        self._listener.attend()
+        self._listener.renew()
         self._thread.start()
 
     def stop(self) -> None:
@@ -94,7 +94,7 @@ class Watcher:
         return WatcherState(
             os.getpid(),
             self._since,
-            self._listener.hears,
+            self._listener.gets_events,
             self._idle_minutes,
             self._background.standing,
             self.answered,
@@ -102,14 +102,14 @@ class Watcher:
 
     def is_current(self) -> bool:
         """Check if every change that the kernel reported was taken in."""
-        return self._is_ready and self._listener.hears and not self._file_events.is_set()
+        return self._is_ready and self._listener.gets_events and not self._file_events.is_set()
 
     def _watch(self) -> None:
         try:
             while not self._stopping.is_set() and self._is_there():
                 with self.turn:
                     self._round()
-                wait = self._pauses.scan if self._listener.hears else self._pauses.poll
+                wait = self._pauses.scan if self._listener.gets_events else self._pauses.poll
                 self._file_events.wait(self._background.pause(wait), self._pauses.quiet)
             self._listener.close()
         except BaseException:
@@ -127,7 +127,7 @@ class Watcher:
             return False
 
     def _round(self) -> None:
-        self._listener.attend()
+        self._listener.renew()
         self._background.round(time.monotonic(), self._stopping.is_set)
         self._is_ready = True
         with suppress(InvalidConfig):  # the round reports it; until then the old pauses hold
@@ -184,29 +184,29 @@ class EventListener:
     """Folders to listen to, and the flag to set when they change."""
 
     def __init__(
-        self, file_events: FileEvents, folders: Iterable[tuple[Path, bool]], *, is_deaf: bool
+        self, file_events: FileEvents, folders: Iterable[tuple[Path, bool]], *, polls_only: bool
     ) -> None:
-        """`folders`: each with True if all below it counts too. `is_deaf`: only poll."""
+        """`folders`: each with True if all below it counts too. `polls_only`: only poll."""
         self._file_events = file_events
         self._folders = list(folders)
-        self._is_deaf = is_deaf or any(_is_silent(path) for path, _ in self._folders)
+        self._polls_only = polls_only or any(_is_silent(path) for path, _ in self._folders)
         self._observer: BaseObserver | None = None
-        self._heard: list[tuple[int, int]] = []
+        self._watched: list[tuple[int, int]] = []
 
     @property
-    def hears(self) -> bool:
+    def gets_events(self) -> bool:
         """Check if changes are reported by the kernel; if not, the watcher polls."""
         return self._observer is not None
 
-    def attend(self) -> None:
+    def renew(self) -> None:
         """Listen, and listen anew if a folder was replaced since."""
         there = [(path, deep) for path, deep in self._folders if path.is_dir()]
         marks = [(s.st_dev, s.st_ino) for s in (os.stat(path) for path, _ in there)]
-        if self._is_deaf or (self.hears and marks == self._heard):
+        if self._polls_only or (self.gets_events and marks == self._watched):
             return
         self.close()
-        self._observer, self._heard = _observer(self._file_events, there), marks
-        self._is_deaf = not self.hears
+        self._observer, self._watched = _observer(self._file_events, there), marks
+        self._polls_only = not self.gets_events
 
     def close(self) -> None:
         if self._observer is not None:
@@ -220,7 +220,7 @@ def _observer(file_events: FileEvents, folders: Iterable[tuple[Path, bool]]) -> 
     from watchdog import events
     from watchdog.observers import Observer
 
-    class Ringing(events.FileSystemEventHandler):
+    class Notifying(events.FileSystemEventHandler):
         def on_any_event(self, event: events.FileSystemEvent) -> None:
             if not is_noise(os.fsdecode(event.dest_path or event.src_path)):
                 file_events.notify()
@@ -237,7 +237,7 @@ def _observer(file_events: FileEvents, folders: Iterable[tuple[Path, bool]]) -> 
     observer = Observer()
     try:
         for path, deep in folders:
-            observer.schedule(Ringing(), str(path), recursive=deep, event_filter=changes)
+            observer.schedule(Notifying(), str(path), recursive=deep, event_filter=changes)
         observer.start()
     except OSError:
         observer.unschedule_all()

@@ -269,8 +269,8 @@ def _restated(there: Memory, record: Memory) -> Memory:
 def corrected(record: Memory, fields: Mapping[str, Any], today: str, origin: str) -> Memory:
     """The record with other fields; a belief keeps its former values in its history.
 
-    A correction cannot set the origin, but the author of a new statement becomes its origin.
-    origin from then on.
+    A correction cannot set the origin, but the author of a new statement becomes
+    its origin from then on.
     """
     known = {*field_order(MODELS[record.kind]), *record.document()} - _NOT_CORRECTED
     for name in fields:

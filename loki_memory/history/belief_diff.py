@@ -156,7 +156,7 @@ def _shift(states: States, name: str) -> Shift | None:
     if old is None and new is not None:
         return _arrived(states, new)
     if new is None and old is not None:
-        return _left(states, old)
+        return _departed(states, old)
     if old is None or new is None or old == new:
         return None
     return _changed(states, old, new)
@@ -181,7 +181,7 @@ def _word_of_new(new: Memory, evidence: ShiftEvidence) -> str:
     return "learned" if evidence.support else "added"
 
 
-def _left(states: States, old: Memory) -> Shift:
+def _departed(states: States, old: Memory) -> Shift:
     if old.id in states.archived:
         word = "archived"
     elif isinstance(old, Tombstone):

@@ -20,21 +20,21 @@ from loki_memory.files.redaction import find_secrets, may_hold_secret, redact_va
 from loki_memory.git_repository import repository, repository_if_any
 from loki_memory.history.belief_diff import DEAD, contradicted, status
 from loki_memory.history.file_changes import record_changes
-from loki_memory.history.person_needed import (
+from loki_memory.history.review import (
+    Comparison,
+    compare,
+    editions,
+    other_files,
+    present_tree,
+    zone_problems,
+)
+from loki_memory.history.review_faults import (
     Commits,
     doubts_about_claims,
     doubts_about_commands,
     doubts_about_files,
     doubts_about_stones,
     doubts_about_text,
-)
-from loki_memory.history.review import (
-    Comparison,
-    compare,
-    editions,
-    here,
-    other_files,
-    zone_problems,
 )
 from loki_memory.history.tree import MemoryTree, Records, of_folder, original
 from loki_memory.integrity.citations import has_changed
@@ -87,7 +87,7 @@ def check(
     case = _case(workspace, spec)
     found = [*_invalid(case), *_zones(case), *_secrets(case), *_lost(case), *_dangling(case)]
     found += [*_contradictions(case), *_citations(case)]
-    found += _for_a_person(case, spec) if case.compared is not None else ()
+    found += _review_faults(case, spec) if case.compared is not None else ()
     if continuity_budget is not None:
         found += _continuity(workspace, continuity_budget)
     return sorted(
@@ -124,7 +124,7 @@ def _case(workspace: OpenWorkspace, spec: str | None) -> CheckScope:
             f"the history here does not reach back to where {spec} parted (a shallow clone?): all "
             "of memory was looked at, and nothing can be said about beliefs that were lost"
         )
-        return _all_of(workspace, here(repo, workspace))
+        return _all_of(workspace, present_tree(repo, workspace))
     compared = compare(*editions(workspace, spec))
     if spec:
         return CheckScope(workspace, compared.after, compared.new, compared, is_whole=False)
@@ -181,7 +181,7 @@ def _holds_secret(path: str, data: bytes) -> bool:
 # -- what a person has to look at ----------------------------------------------------------------
 
 
-def _for_a_person(case: CheckScope, spec: str | None) -> Iterator[Fault]:
+def _review_faults(case: CheckScope, spec: str | None) -> Iterator[Fault]:
     """Find changes about which no program can decide.
 
     Without a span, what is not committed is this machine's own work: only what no honest work

@@ -117,10 +117,10 @@ def file_change(repo: Repository, layout: Layout, edit: FileEdit) -> FileChange 
     if old == new and edit.before.mode == edit.after.mode:
         return None
     lines = list(_lines(old, new))
-    return FileChange(edit.path, _what(edit), lines[:_MOST_LINES] + _left_out(lines))
+    return FileChange(edit.path, _verdict(edit), lines[:_MOST_LINES] + _left_out(lines))
 
 
-def _what(edit: FileEdit) -> str:
+def _verdict(edit: FileEdit) -> str:
     if edit.before.mode == _NO_MODE:
         return f"added, {_article(edit.after.kind)}"
     if edit.after.mode == _NO_MODE:

@@ -144,12 +144,12 @@ def _word_rules(
     sides = Sides(*([voice.words, voice.is_stated, voice.at] for voice in voices))
     if not versions.base:
         sides = sides._replace(base=ABSENT)
-    heard = _heard(sides)
-    taken: dict[str, Rule] = dict.fromkeys(words, lambda _, name: heard.get(name, ABSENT))
+    chosen = _chosen_words(sides)
+    taken: dict[str, Rule] = dict.fromkeys(words, lambda _, name: chosen.get(name, ABSENT))
     return {**taken, "origin": _origin_rule(sides, voices)}
 
 
-def _heard(sides: Sides) -> Document:
+def _chosen_words(sides: Sides) -> Document:
     """The words of one side: a stated one first, then the one with the newest evidence."""
     chosen = sides.settled()
     if chosen is CONTESTED:

@@ -72,11 +72,11 @@ def _rules(versions: Versions) -> dict[str, Rule]:
     ours, theirs = _is_written_by_us(versions.ours), _is_written_by_us(versions.theirs)
     if not ours and not theirs:
         return {"body": _body, "metadata": _metadata}
-    heard = _heard(versions, ours=ours, theirs=theirs)
+    chosen = _chosen_text(versions, ours=ours, theirs=theirs)
     taken: dict[str, Rule] = {
-        name: lambda _, name: heard.get(name, ABSENT) for name in ("body", "description")
+        name: lambda _, name: chosen.get(name, ABSENT) for name in ("body", "description")
     }
-    return {**taken, "metadata": _metadata_of(heard)}
+    return {**taken, "metadata": _metadata_of(chosen)}
 
 
 def _is_written_by_us(document: Document) -> bool:
@@ -84,7 +84,7 @@ def _is_written_by_us(document: Document) -> bool:
     return bool(mark) and mark == digest("body", document.get("body", ""))
 
 
-def _heard(versions: Versions, *, ours: bool, theirs: bool) -> Document:
+def _chosen_text(versions: Versions, *, ours: bool, theirs: bool) -> Document:
     """The text of one side: the changed one; else the one written by hand; else the newer."""
     sides = Sides(*map(_text, versions.all()))
     text = sides.settled()
@@ -112,12 +112,12 @@ def _date(text: Document) -> str:
     return str(text["metadata"].get("loki-date", ""))
 
 
-def _metadata_of(heard: Document) -> Rule:
+def _metadata_of(chosen: Document) -> Rule:
     def rule(versions: Versions, name: str) -> Any:
         inside = versions.inside(name)
         written = dict.fromkeys(filter(_is_written, inside.names()), elsewhere)
         found = merged(inside, {**written, _ORIGIN: elsewhere}, stated)
-        return {**found, **heard["metadata"], **_origin(versions)}
+        return {**found, **chosen["metadata"], **_origin(versions)}
 
     return rule
 
@@ -175,7 +175,7 @@ def _body(versions: Versions, name: str) -> Any:
     if value is not CONTESTED:
         return value
     found = [_sections("" if body is ABSENT else body) for body in sides]
-    order = woven(found, lambda key: _stays(*(side.get(key) for side in found)))
+    order = woven(found, lambda key: _is_kept(*(side.get(key) for side in found)))
     parts = (_section(*(side.get(key) for side in found)) for key in order)
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -200,7 +200,7 @@ def _numbered(items: Iterable[tuple[str, Any]]) -> dict[Key, Any]:
     return found
 
 
-def _stays(base: Section | None, ours: Section | None, theirs: Section | None) -> bool:
+def _is_kept(base: Section | None, ours: Section | None, theirs: Section | None) -> bool:
     """Check if a section stays: one that one side removed and the other changed does."""
     there = [section for section in (ours, theirs) if section is not None]
     return len(there) > 1 or any(section != base for section in there)

@@ -150,7 +150,9 @@ def set_aside(workspace: OpenWorkspace, repository: Repository) -> list[AsideFil
     tree = repository.tree(head) if head else {}
     blobs = dict(repository.blobs(tree[name] for name in map(_inside, changed) if name in tree))
     files = [
-        AsideFile(name, blobs.get(tree.get(name, "")), _here(workspace, name), how[0] not in " ?")
+        AsideFile(
+            name, blobs.get(tree.get(name, "")), _bytes_of(workspace, name), how[0] not in " ?"
+        )
         for name, how in ((_inside(path), how) for path, how in sorted(changed.items()))
     ]
     with failures_named(workspace.layout.local):
@@ -164,7 +166,7 @@ def _inside(path: str) -> str:
     return path.removeprefix(_MEMORY)
 
 
-def _here(workspace: OpenWorkspace, name: str) -> bytes | None:
+def _bytes_of(workspace: OpenWorkspace, name: str) -> bytes | None:
     return disk.read_bytes(workspace.layout.file(name))
 
 
@@ -203,7 +205,7 @@ def merge_back(workspace: OpenWorkspace, repository: Repository) -> MergedBack:
 
 
 def _merge_one(workspace: OpenWorkspace, file: AsideFile, done: MergedBack) -> None:
-    now = _here(workspace, file.path)
+    now = _bytes_of(workspace, file.path)
     if now in {file.base, file.mine}:
         _write(workspace, file.path, file.mine)
     elif now is None:
@@ -215,7 +217,7 @@ def _merge_one(workspace: OpenWorkspace, file: AsideFile, done: MergedBack) -> N
 def _return_to_archive(workspace: OpenWorkspace, file: AsideFile, done: MergedBack) -> None:
     """Others removed what was changed here: the change stays, in the archive if they moved it."""
     path = ARCHIVE + file.path
-    archived = _here(workspace, path)
+    archived = _bytes_of(workspace, path)
     if archived is None:
         _write(workspace, file.path, file.mine)
     elif file.mine is not None:

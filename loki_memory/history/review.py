@@ -215,11 +215,11 @@ def editions(workspace: OpenWorkspace, spec: str | None) -> tuple[MemoryTree, Me
         old, _, new = spec.partition("...")
         return _base(repo, old or "HEAD", new or "HEAD"), _edition(repo, new)
     old, dots, new = spec.partition("..")
-    after = _edition(repo, new) if dots else here(repo, workspace)
+    after = _edition(repo, new) if dots else present_tree(repo, workspace)
     return _edition(repo, old), after
 
 
-def here(repo: Repository, workspace: OpenWorkspace) -> MemoryTree:
+def present_tree(repo: Repository, workspace: OpenWorkspace) -> MemoryTree:
     """Memory in this worktree; where it has a branch of its own, git does not track the files."""
     if repo.line != "HEAD":
         return of_folder(workspace.layout)

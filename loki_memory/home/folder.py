@@ -223,29 +223,6 @@ class HomeFolder:
         path = self.index.path_of(memory_id)
         return None if path is None or view_kind(path) else path
 
-    # -- its review ----------------------------------------------------------------------------
-
-    def renew_review(self) -> None:
-        """Ask git again which memory was reviewed, if git or memory moved since."""
-        from loki_memory.integrity.reviewed_contents import renew
-
-        renew(self)
-
-    def stamp(self) -> tuple[object, ...]:
-        """A value that changes with memory as it was read, its uses, settings, trust, and git."""
-        from loki_memory.files.git_files import git_folders, moves
-        from loki_memory.integrity.reviewed import stamp, verdicts_path
-
-        folders = git_folders(self.layout.root)
-        return (
-            self.index.note("changed_ns"),
-            self.journal.stamp(),
-            *self.settings_stamp(),
-            self.trust().is_trusted,
-            stamp(verdicts_path(self.layout)),
-            moves(folders, "") if folders else "",
-        )
-
     # -- its memories --------------------------------------------------------------------------
 
     def lines(self, wanted: ListFilter) -> list[Summary]:

@@ -84,12 +84,26 @@ class Home(HomeFolder):
         """The same folder, for work that changes no file that git tracks."""
         return Home(self.layout, is_in_background=True)
 
-    def brought_content(self, path: str, *, review_counts: bool) -> bytes | None:
-        """The content of a file below `.loki` that git brought; None where git must be asked.
+    def renew_review(self) -> None:
+        """Ask git again which memory was reviewed, if git or memory moved since."""
+        from loki_memory.integrity.reviewed_contents import renew
 
-        A hook must not ask. Empty if nobody else can have a part in it.
-        """
-        return views.brought_content(self, path, review_counts=review_counts)
+        renew(self)
+
+    def stamp(self) -> tuple[object, ...]:
+        """A value that changes with memory as it was read, its uses, settings, trust, and git."""
+        from loki_memory.files.git_files import git_folders, moves
+        from loki_memory.integrity.reviewed import stamp, verdicts_path
+
+        folders = git_folders(self.layout.root)
+        return (
+            self.index.note("changed_ns"),
+            self.journal.stamp(),
+            *self.settings_stamp(),
+            self.trust().is_trusted,
+            stamp(verdicts_path(self.layout)),
+            moves(folders, "") if folders else "",
+        )
 
     def problems(self) -> list[Problem]:
         """List files that cannot be read or need a person: line, field, reason, what to do."""

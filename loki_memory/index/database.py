@@ -195,18 +195,18 @@ def seal(*paths: Path) -> None:
         for path in paths:
             with suppress(FileNotFoundError):
                 os.utime(path, ns=(now, now))
-        disk.replace_plainly(beside(paths[0]), _state(paths))
+        disk.replace_plainly(seal_of(paths[0]), _state(paths))
 
 
 def is_whole(*paths: Path) -> bool:
     """Check if nobody but us has written to files since they were sealed."""
     try:
-        return disk.read_derived(beside(paths[0])) == _state(paths)
+        return disk.read_derived(seal_of(paths[0])) == _state(paths)
     except OSError:
         return False
 
 
-def beside(path: Path) -> Path:
+def seal_of(path: Path) -> Path:
     """The file with the seal of another one."""
     return path.with_name(f"{path.name}.seal")
 

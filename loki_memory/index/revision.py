@@ -64,7 +64,7 @@ _BATCH = 1000
 PACKING = 2  # the newest version of marshal that gives equal bytes for equal values
 
 
-class _Hanging(NamedTuple):
+class _Dependents(NamedTuple):
     """The rows of other tables that belong to a memory."""
 
     edges: list[EdgeRow]
@@ -110,18 +110,18 @@ class Revision:
         self._fingerprints[entry.row.kind] ^= _fingerprint(entry.row.path, entry.row.etag)
         if found:
             self._fingerprints[found[1]] ^= _fingerprint(*found[2:])
-            self._hang(entry, found[0], self._hanging(entry.row.id, found[0]))
+            self._put_dependents(entry, found[0], self._dependents(entry.row.id, found[0]))
         else:
-            self._hang(entry, new, _Hanging([], [], []))
+            self._put_dependents(entry, new, _Dependents([], [], []))
         self.is_touched = True
 
-    def _hanging(self, memory_id: str, row: int) -> _Hanging:
+    def _dependents(self, memory_id: str, row: int) -> _Dependents:
         edges = self._db.execute(_EDGES_OF, (memory_id,)).fetchall()
         passages = self._db.execute(_PASSAGES_OF, (row,)).fetchall()
         marks = self._db.execute("SELECT mark FROM marks WHERE memory = ?", (row,))
-        return _Hanging(edges, passages, [mark for (mark,) in marks])
+        return _Dependents(edges, passages, [mark for (mark,) in marks])
 
-    def _hang(self, entry: IndexEntry, row: int, old: _Hanging) -> None:
+    def _put_dependents(self, entry: IndexEntry, row: int, old: _Dependents) -> None:
         by_key = {edge[:3]: edge for edge in _edge_rows(entry)}  # of two weights the last counts
         self._replace(old.edges, list(by_key.values()), _NO_EDGE, _EDGE)
         known, marks = ([(mark, row) for mark in some] for some in (old.marks, entry.marks))

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from loki_memory.files import disk
-from loki_memory.index.database import beside, is_whole, seal
+from loki_memory.index.database import is_whole, seal, seal_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -207,7 +207,7 @@ class Vectors:
         self._generation += 1
         self._table, self.tokens, self._order = self._table[:0], self.tokens[:0], None
         if self.folder is not None:
-            _remove([*old, beside(old[0])])
+            _remove([*old, seal_of(old[0])])
             with suppress(OSError):
                 _extend(self._paths()[0], 0, b"")
                 seal(*self._paths())

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 _NAME = "vouched.json"
 
 
-def vouched(workspace: HomeFolder) -> dict[str, str]:
+def vouched(home: HomeFolder) -> dict[str, str]:
     """Vouched contents as path -> etag; empty where there is no git."""
-    repository = repository_if_any(workspace.layout, workspace.config)
+    repository = repository_if_any(home.layout, home.config)
     if repository is None:
         return {}
-    trusted = _trusted_commit(workspace, repository)
-    state, place = f"{_state(repository)} {trusted}", workspace.layout.local / _NAME
+    trusted = _trusted_commit(home, repository)
+    state, place = f"{_state(repository)} {trusted}", home.layout.local / _NAME
     known = _kept(place)
     if known.get("state") != state:
         known = {"state": state, "vouched": _looked_up(repository, trusted)}
@@ -42,19 +42,19 @@ def vouched(workspace: HomeFolder) -> dict[str, str]:
     return found
 
 
-def vouched_before(workspace: HomeFolder) -> dict[str, str]:
+def vouched_before(home: HomeFolder) -> dict[str, str]:
     """The contents that were vouched for at the last look, without a process of git."""
-    found: dict[str, str] = _kept(workspace.layout.local / _NAME).get("vouched", {})
+    found: dict[str, str] = _kept(home.layout.local / _NAME).get("vouched", {})
     return found
 
 
-def _trusted_commit(workspace: HomeFolder, repository: Repository) -> str:
+def _trusted_commit(home: HomeFolder, repository: Repository) -> str:
     """The last commit whose review counts: of the trusted branch, or without a remote our own."""
     from loki_memory.integrity.reviewed import is_judged
 
-    if not is_judged(workspace):
+    if not is_judged(home):
         return repository.tip() or ""
-    ref = trusted_branch(workspace, repository)
+    ref = trusted_branch(home, repository)
     return repository.resolve(ref) or "" if ref else ""
 
 

@@ -56,10 +56,10 @@ def headline(text: str) -> str:
     return clip(next(filter(None, lines), ""), _LINE)
 
 
-def waiting_checkpoints(workspace: Home) -> dict[str, Ledger]:
+def waiting_checkpoints(home: Home) -> dict[str, Ledger]:
     """The checkpoints that wait, joined by agent."""
-    with failures_named(_file(workspace)):
-        return _by_agent(disk.read_bytes(_file(workspace)) or b"")
+    with failures_named(_file(home)):
+        return _by_agent(disk.read_bytes(_file(home)) or b"")
 
 
 def take_over_checkpoints(workspace: OpenWorkspace) -> list[Ledger]:
@@ -165,14 +165,14 @@ def _ledgers(lines: Iterable[bytes]) -> Iterator[Ledger]:
 # -- the file ------------------------------------------------------------------------------------
 
 
-def _file(workspace: Home) -> str:
-    return f"{workspace.layout.local}/checkpoints/waiting.jsonl"
+def _file(home: Home) -> str:
+    return f"{home.layout.local}/checkpoints/waiting.jsonl"
 
 
-def _held(workspace: Home) -> AbstractContextManager[None]:
-    folder = workspace.layout.local / "checkpoints"
+def _held(home: Home) -> AbstractContextManager[None]:
+    folder = home.layout.local / "checkpoints"
     disk.make_folder(folder)
-    return locked(folder / "lock", workspace.config.get("store.lock_seconds"))
+    return locked(folder / "lock", home.config.get("store.lock_seconds"))
 
 
 def _append(path: str, line: bytes) -> None:
