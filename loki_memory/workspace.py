@@ -237,11 +237,10 @@ class Workspace(OpenWorkspace):
 
         >>> ws.reject("fact-7m2c9k4xq1", why="we never did that")  # doctest: +SKIP
         """
-        from loki_memory.browse.purge import tell_again
         from loki_memory.editing.edits import reject
 
         stone = reject(self, memory_id, why)
-        tell_again(self)
+        self.browse.tell_again()
         return stone
 
     def forget(self, memory_id: str, why: str = "") -> Forgotten:
@@ -249,11 +248,10 @@ class Workspace(OpenWorkspace):
 
         Git keeps its history, and `restore` brings it back on this machine.
         """
-        from loki_memory.browse.purge import tell_again
         from loki_memory.editing.edits import forget
 
         forgotten = forget(self, memory_id, why)
-        tell_again(self)
+        self.browse.tell_again()
         return forgotten
 
     def archive(self, memory_id: str) -> str:
@@ -264,11 +262,10 @@ class Workspace(OpenWorkspace):
 
     def restore(self, memory_id: str) -> Memory:
         """Undo an archive, a forget or a reject; a summarised episode is whole again."""
-        from loki_memory.browse.purge import tell_again
         from loki_memory.editing.edits import restore
 
         restored = restore(self, memory_id)
-        tell_again(self)
+        self.browse.tell_again()
         return restored
 
     def consolidate(

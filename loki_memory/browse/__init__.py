@@ -316,12 +316,6 @@ class Browse:
         found = (home.answer(partial(largest_categories, home.index, most)) for home in homes)
         return list(dict.fromkeys(name for names in found for name in names))
 
-    def last_goal(self, agent: str = "") -> str:
-        """The last goal of an agent; empty if there was none."""
-        from loki_memory.injection.session_state import last_goal
-
-        return last_goal(self._workspace, agent)
-
     def continuity_block(
         self,
         goal: str | None = None,
@@ -350,6 +344,14 @@ class Browse:
         from loki_memory.continuity.file import refresh
 
         return refresh(self._workspace)
+
+    def tell_again(self) -> None:
+        """Bring what agents are told in step with memory: views, skills, CONTINUITY.md."""
+        from loki_memory.interop import Skills
+
+        self._workspace.flush()
+        Skills(self._workspace).keep_in_step()
+        self.refresh_continuity()
 
     def injections(self, session: str | None = None) -> list[Injection]:
         """List the memories that were injected into sessions lately, when and why; newest last.

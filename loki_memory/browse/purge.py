@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from loki_memory.browse import Browse
 from loki_memory.continuity.file import refresh
 from loki_memory.editing import purge as records
 from loki_memory.editing import quarantine
@@ -206,25 +207,15 @@ def taint(workspace: OpenWorkspace, source: str, why: str, *, dry_run: bool) -> 
     if dry_run:
         return Tainted(clean, "", chosen)
     case = quarantine.set_aside(home, chosen, clean, redact(why), workspace.now()[:10])
-    tell_again(workspace)
+    Browse(workspace).tell_again()
     return Tainted(clean, case.case, chosen)
-
-
-def tell_again(workspace: OpenWorkspace) -> None:
-    """Bring what agents are told in step with memory: views, skills, CONTINUITY.md."""
-    from loki_memory.continuity.file import refresh
-    from loki_memory.interop.publish_skills import keep_in_step
-
-    workspace.flush()
-    keep_in_step(workspace)
-    refresh(workspace)
 
 
 def release(workspace: OpenWorkspace, name: str) -> QuarantineCase:
     """Bring the memories of a case back."""
     workspace.home.before_write()
     case = quarantine.release(workspace.home, name)
-    tell_again(workspace)
+    Browse(workspace).tell_again()
     return case
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loki_memory.files import disk
 from loki_memory.files.redaction import redact
-from loki_memory.history.tree import empty_tree
+from loki_memory.history.tree import empty_tree, raw_edits
 from loki_memory.models.text import revealed
 
 if TYPE_CHECKING:
@@ -103,10 +103,7 @@ def _on_disk(repo: Repository, path: str) -> _Version:
 
 
 def _parsed(repo: Repository, raw: bytes) -> Iterator[FileEdit]:
-    """`:100644 100644 <old> <new> M`, NUL, the path, NUL, and so on."""
-    parts = os.fsdecode(raw).split("\0")
-    for fields, path in zip(parts[::2], parts[1::2], strict=False):
-        old_mode, new_mode, old, new, _ = fields.removeprefix(":").split(" ")
+    for path, (old_mode, new_mode, old, new, _) in raw_edits(raw):
         yield FileEdit(_inside(repo, path), _Version(old_mode, old), _Version(new_mode, new))
 
 

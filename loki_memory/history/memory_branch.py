@@ -29,6 +29,15 @@ if TYPE_CHECKING:
     from loki_memory.files.store import Change
     from loki_memory.home.folder import HomeFolder
 
+REF = f"refs/heads/{NAME}"
+_INDEX = "loki-memory.index"
+_STALE = 60  # seconds; git holds the lock of this index for milliseconds
+_ARCHIVE = "/memory/archive/"
+_ONLY_THIS = ("--no-recurse-submodules", "--end-of-options")  # and a remote is never an option
+Tree = dict[str, TreeEntry]  # path from the root -> its entry in a commit
+# Merges a file that both sides changed (path, base or None, ours, theirs); None: not possible.
+Merge = Callable[[str, bytes | None, bytes, bytes], bytes | None]
+
 
 def restore(home: HomeFolder) -> int:
     """Restore the memory files from the branch if all are gone; returns their number."""
@@ -106,26 +115,7 @@ def _write(repository: Repository, change: Change, wanted: Mapping[str, TreeEntr
             change.remove(inside)
 
 
-REF = f"refs/heads/{NAME}"
-
-
-_INDEX = "loki-memory.index"
-
-
-_STALE = 60  # seconds; git holds the lock of this index for milliseconds
-
-
-_ARCHIVE = "/memory/archive/"
-
-
-_ONLY_THIS = ("--no-recurse-submodules", "--end-of-options")  # and a remote is never an option
-
-
-Tree = dict[str, TreeEntry]  # path from the root -> its entry in a commit
-
-
-# Merges a file that both sides changed (path, base or None, ours, theirs); None: not possible.
-Merge = Callable[[str, bytes | None, bytes, bytes], bytes | None]
+# -- commits and merges of the branch -------------------------------------------------------------
 
 
 class Joined(NamedTuple):

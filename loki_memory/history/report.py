@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -145,9 +145,9 @@ class Review(NamedTuple):
             groups.setdefault(shift.what, []).append(shift)
         return groups
 
-    def summary(self, *, without: Collection[str] = ()) -> str:
-        """`2 patterns learned, 1 superseded`; some words may be left out."""
-        return ", ".join(phrases(shift for shift in self.shifts if shift.what not in without))
+    def summary(self) -> str:
+        """`2 patterns learned, 1 superseded`."""
+        return ", ".join(phrases(self.shifts))
 
     def markdown(self) -> str:
         """The text of a pull request's comment: all that changed, or as much as a forge takes."""

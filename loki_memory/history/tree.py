@@ -283,7 +283,11 @@ def edits(repo: Repository, commit: Commit) -> list[TreeEdit]:
     folder = f"{repo.memory}/"
     command = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev")
     found = repo.run(*command, parent, commit.id, "--", folder)
-    return sorted(_parsed(os.fsdecode(found), folder))
+    return sorted(
+        TreeEdit(path.removeprefix(folder), _blob(before), _blob(after))
+        for path, (_, _, before, after, _) in raw_edits(found)
+        if path.startswith(folder)
+    )
 
 
 def empty_tree(repo: Repository) -> str:
@@ -291,13 +295,11 @@ def empty_tree(repo: Repository) -> str:
     return repo.run("hash-object", "-t", "tree", "--stdin", input=b"").decode().strip()
 
 
-def _parsed(raw: str, folder: str) -> Iterator[TreeEdit]:
-    """`:100644 100644 <old> <new> M`, NUL, the path, NUL, and so on."""
-    parts = raw.split("\0")
+def raw_edits(raw: bytes) -> Iterator[tuple[str, list[str]]]:
+    """Parse `:100644 100644 <old> <new> M`, NUL, the path, NUL, and so on: the path, and these."""
+    parts = os.fsdecode(raw).split("\0")
     for fields, path in zip(parts[::2], parts[1::2], strict=False):
-        _, _, before, after, _ = fields.split(" ")
-        if path.startswith(folder):
-            yield TreeEdit(path.removeprefix(folder), _blob(before), _blob(after))
+        yield path, fields.removeprefix(":").split(" ")
 
 
 def _blob(name: str) -> str | None:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from loki_memory.consolidation.retention import Untracked
     from loki_memory.homes import OpenWorkspace
     from loki_memory.ingest.hook_notes import SeenClient
     from loki_memory.ingest.local_archive import Exported, Merged
@@ -200,12 +199,6 @@ class Sessions:
         return note_asked(self._workspace, session)
 
     # -- episodes and their files ---------------------------------------------------------------
-
-    def untrack(self, *, dry_run: bool = False) -> Untracked:
-        """Move the episodes of captured sessions out of git to this machine."""
-        from loki_memory.consolidation.retention import untrack_sessions
-
-        return untrack_sessions(self._workspace, dry_run=dry_run)
 
     def learn(self, session: str) -> int:
         """Learn from the episodes of a session, as candidates; returns how many there are.

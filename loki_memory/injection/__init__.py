@@ -34,8 +34,8 @@ class Injector:
         told = brief(self._workspace, goal, handoffs, session, surface, files)
         return f"{told}\n{branch_line(self._workspace)}".strip("\n")
 
-    def last_goal(self, agent: str) -> str:
-        """The goal for which memory was rendered last."""
+    def last_goal(self, agent: str = "") -> str:
+        """The goal for which memory was rendered last; empty if there was none."""
         from loki_memory.injection.session_state import last_goal
 
         return last_goal(self._workspace, agent)

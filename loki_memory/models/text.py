@@ -73,10 +73,10 @@ def nfc(text: str) -> str:
     return text if text.isascii() else unicodedata.normalize("NFC", _stream_safe(text))
 
 
-def runs(text: str, count: int = 8) -> set[str]:
-    """Every so many words in a row of a text: two texts that share one quote each other."""
+def runs(text: str) -> set[str]:
+    """Every eight words in a row of a text: two texts that share one quote each other."""
     words = re.findall(r"\w+", text.lower())
-    return {" ".join(words[at : at + count]) for at in range(len(words) - count + 1)}
+    return {" ".join(words[at : at + 8]) for at in range(len(words) - 7)}
 
 
 def run_hashes(text: str) -> set[str]:

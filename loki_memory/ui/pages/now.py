@@ -116,7 +116,7 @@ class NowPage(NamedTuple):
 
 def now_page(workspace: Workspace) -> NowPage:
     """Collect what agents are told now, what sessions were told, and what waits."""
-    goal = workspace.browse.last_goal()
+    goal = workspace.injection.last_goal()
     brief = _brief(workspace, goal)
     file = workspace.layout.loki / "CONTINUITY.md"
     text = _text_of(file) if file.is_file() else _continuity(workspace, goal)
