@@ -6,8 +6,8 @@ SLOW := cli cli_odd_arguments concurrency consolidation consolidation_branches c
   consolidation_feedback consolidation_machine consolidation_input continuity_file \
   continuity_harvest continuity_render crash daemon daemon_watcher docs embedding example \
   files_redaction files_view_rendering files_views files_zones history_as_of history_belief_diff \
-  history_blame history_branch_mode history_check history_commit history_merge history_resolve \
-  history_review hooks index ingest_dialects ingest_hostile ingest_run injection_signatures \
+  history_blame history_branch_mode history_check history_commit history_merge history_pull history_resolve \
+  history_review hooks hooks_team index ingest_dialects ingest_hostile ingest_run injection_gate injection_signatures \
   install_agents install_json_text install_settings integrity_reviewed integrity_verify \
   interop_publish_skills journal links \
   mcp_dialects mcp_http mcp_stdio mcp_tools recall recall_field_filters index_gate schemas \
