@@ -32,6 +32,7 @@ from typing import NamedTuple
 
 from loki_memory import Workspace
 from loki_memory.consolidation.failures import BARE, EXAMPLE, Failure, mishaps
+from loki_memory.index.gate import UNTRUSTED
 from loki_memory.models import AntiPattern, Belief, Episode, Fact, Memory
 from loki_memory.models.kinds import USERS_WORDS
 from loki_memory.models.lesson_order import ranked
@@ -137,7 +138,7 @@ def _sample(met: list[Remedy]) -> Iterator[str]:
 
 
 def _is_told(belief: Belief) -> bool:
-    if belief.status != "active":
+    if belief.status != "active" or belief.origin in UNTRUSTED:
         return False
     if isinstance(belief, AntiPattern):
         return bool(belief.prevention) and not BARE.match(belief.prevention or "")

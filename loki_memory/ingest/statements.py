@@ -279,18 +279,25 @@ _PLACE = re.compile(
     "\\s*\\((?:at )?lines? \\d+(?:[-\u2013]\\d+)?\\)"
     r"|\s+at line \d+|(?<=\bline) \(\d+\)|(?<=\.\w\w):\d+(?::\d+)?\b"
 )
-_EMPHASIS = re.compile(r"\*\*|(?<!\w)__|__(?!\w)")
+# Stars and pairs of underscores, but `**options` and `__init__` are names of code.
+_EMPHASIS = re.compile(r"(`[^`]+`)|\*\*|(?<!\w)__(\S[^_`]*\s[^_`]*)__(?!\w)")
+_CHOSEN = re.compile(r"^Uses (?=.*\b(?:because|since|instead of|rather than|to avoid)\b)")
 _LEADING = re.compile("^[\\s\u2013\u2014:;,.)\\]>*-]+")
 
 
 def tidy(sentence: str) -> str:
     """A sentence as it is shown: no interjection, no emphasis, no line number.
 
+    What a comment says was chosen, and why, is advice to the next reader.
+
     >>> tidy("Good catch — **the** hook reads `HEAD` (line 12).")
     'The hook reads `HEAD`.'
+    >>> tidy("Uses the git CLI instead of go-git, which reads no `__init__`.")
+    'Use the git CLI instead of go-git, which reads no `__init__`.'
     """
-    text = _TAG.sub("", _EMPHASIS.sub("", sentence.replace("\\`", "`")))
+    plain = _EMPHASIS.sub(lambda found: found[1] or found[2] or "", sentence.replace("\\`", "`"))
+    text = _TAG.sub("", plain)
     text = _FIXED_IN.sub("", text)
     text = _LEADING.sub("", _INTERJECTION.sub("", _LEADING.sub("", text), count=1))
     text = _PLACE.sub("", text).strip()
-    return text[:1].upper() + text[1:]
+    return _CHOSEN.sub("Use ", text[:1].upper() + text[1:])
