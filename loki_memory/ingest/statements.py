@@ -31,7 +31,7 @@ from loki_memory.ingest.statement_types import (
     is_about_tool,
     statement_type,
 )
-from loki_memory.models.lesson_text import asks, asks_to_mend
+from loki_memory.models.lesson_text import asks, asks_to_mend, objection
 from loki_memory.models.text import runs
 
 STORED = 0.15  # the least score that is kept
@@ -46,6 +46,8 @@ _LEAST_CONTENT = 3  # words
 _SHORT_CHOICE = 6  # words; a longer one is judged like any sentence
 _SHARED, _SHARE = 4, 0.55  # words of content that make two sentences say nearly the same
 _CONTAINED = 0.8  # of the words of a sentence: the other repeats it
+_REASON = re.compile(r"(?<=\w) (?:because|since) ")
+_SUBJECT = 3  # words that name what a reason is about
 _BEGINNING = 30  # characters of a prompt that say what there is to do
 _OF_REPORT = 2  # words of content that a statement about a reported defect has in common with it
 _MOST_COMMON = 400  # sentences that have a word: one that is more common tells nothing apart
@@ -127,7 +129,7 @@ def _sentences(utterances: Sequence[Utterance]) -> Iterator[_Sentence]:
     seen: set[str] = set()
     for at, utterance in enumerate(utterances):
         for sentence in sentences(utterance.text):
-            text = tidy(sentence)
+            text = _lasting(tidy(sentence), utterance.source)
             words = frozenset(content(text))
             is_enough = len(words) >= _LEAST_CONTENT or _is_choice(text, utterance.source)
             if text not in seen and is_enough:
@@ -135,6 +137,21 @@ def _sentences(utterances: Sequence[Utterance]) -> Iterator[_Sentence]:
                 yield _Sentence(at, text, words)
         if len(seen) >= _MOST_SENTENCES:
             return
+
+
+def _lasting(text: str, source: str) -> str:
+    """What outlasts the work: of a sentence that reports it, why, if a tool from outside is why.
+
+    >>> _lasting("Removed it because go-git doesn't delete the packed refs of worktrees.", "say")
+    "Go-git doesn't delete the packed refs of worktrees."
+    """
+    found = _REASON.search(text) if source != USER else None
+    if found is None or not objection(text):
+        return text
+    why = text[found.end() :]
+    reason = why[:1].upper() + why[1:]
+    is_lesson = is_about_tool(" ".join(why.split()[:_SUBJECT]), OUTSIDE) and not objection(reason)
+    return reason if is_lesson and not is_refused(reason, source) else text
 
 
 def _having(said: Sequence[_Sentence]) -> dict[str, list[int]]:
