@@ -159,7 +159,7 @@ _GUIDES = re.compile(  # it says what to do, why, or what not to rely on
     re.IGNORECASE,
 )
 _HOLDS = re.compile(  # it is said of more than one place, or with its reason
-    r"\b(?:always|never|every|each|any|all|must|only|unless|until|do not|don't|avoid|cannot|can't"
+    r"\b(?:always|never|must|only|unless|until|do not|don't|avoid|cannot|can't"
     r"|because|since|otherwise|so that|to (?:avoid|prevent))\b",
     re.IGNORECASE,
 )
