@@ -140,7 +140,7 @@ def _sentences(utterances: Sequence[Utterance]) -> Iterator[_Sentence]:
 
 
 def _lasting(text: str, source: str) -> str:
-    """What outlasts the work: of a sentence that reports it, why, if a tool from outside is why.
+    """Return what outlasts the work: of a report, its reason, if that is a tool from outside.
 
     >>> _lasting("Removed it because go-git doesn't delete the packed refs of worktrees.", "say")
     "Go-git doesn't delete the packed refs of worktrees."
