@@ -10,9 +10,9 @@ statements that read as lessons, by their worth, each lesson once. The repositor
 SWE-ContextBench share two lists. How many errors may teach, how many of them have a remedy, and how
 long learned texts are, is printed. A reader gives each line a verdict: `yes` (a developer can act
 on it, or is glad to know it), `trivial`, `no` (says nothing, or not understood), `wrong`
-(misleading or dangerous). The lists with their verdicts are kept in `verdicts/`: NAME.tsv by a
-reader who has not seen the code, NAME.author.tsv by the author of the rules, who judged a later
-state and knows what they look for.
+(misleading or dangerous). The lists with their verdicts are kept in `verdicts/`: NAME.tsv and
+NAME.second.tsv by two readers who have not seen the code, each by themselves, with lines of an
+earlier version among those that are kept.
 """
 
 from __future__ import annotations
