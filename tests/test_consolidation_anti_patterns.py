@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loki_memory.consolidation.anti_patterns import antipatterns
-from loki_memory.consolidation.failures import mishaps
+from loki_memory.consolidation.failures import SILENCE, mishaps
 from loki_memory.consolidation.features import EpisodeFeatures, episode_features
 from loki_memory.consolidation.snapshot import Snapshot, Thresholds
 from loki_memory.consolidation.weigh import weigh
@@ -497,3 +497,12 @@ def test_a_command_that_may_destroy_work_is_no_remedy(command: str) -> None:
     worked = {"action": "Bash", "target": f"{command} && git merge main --no-edit"}
     given = {"goal": "Merge", "timestamp": "2026-03-02", "action_log": [failed, worked]}
     assert [failure.do for failure in mishaps(parse(Episode, given))] == [""]
+
+
+def test_a_rule_is_silenced_only_where_half_of_those_that_met_it_did_so() -> None:
+    """One place that is meant so does not make the rule void elsewhere."""
+    finding = "Error return value of `log.Init` is not checked (errcheck)"
+    silenced = f"{SILENCE}, e.g. `//nolint:errcheck // nothing to do then` (log.go)"
+    meant, mended = met(1, finding, silenced), [met(n, finding) for n in (2, 3)]
+    assert only(meant, mended[0]).prevention == silenced
+    assert only(meant, *mended).prevention is None

@@ -64,48 +64,17 @@ def test_a_rule_of_one_session_is_told_unless_it_names_code(text: str, status: s
     assert fact.status == status
 
 
-NAMED = "The client needs each tool after --allowed-tools as an argument of its own."
-OTHER = "The wrapper passes --allowed-tools on to every client that it starts."
 WRITTEN = "Pages use Tailwind instead of components, so that the bundle stays small."
-
-
-def captured(number: int, *stated: str, **fields: Any) -> EpisodeFeatures:
-    """The same, captured from a client: nobody recorded it on purpose."""
-    return session(number, *stated, **{"score": 0.7, **fields})._replace(captured=True)
 
 
 def status_of(text: str, records: list[Fact]) -> str | None:
     return next(fact.status for fact in records if fact.statement == text)
 
 
-def test_what_one_session_alone_says_of_a_name_that_no_other_met_is_a_candidate() -> None:
-    alone = learned(captured(1, NAMED))
-    assert status_of(NAMED, alone) == "candidate"
-    both = learned(captured(1, NAMED), captured(2, OTHER))
-    assert status_of(NAMED, both) == "active"
-
-
-def test_a_name_that_comes_up_later_counts_as_if_all_were_learned_at_once() -> None:
-    first, second = captured(1, NAMED), captured(2, OTHER)
-    known = learned(first)
-    later = facts(Snapshot([first, second, *known]), frozenset([second.id])).put
-    assert {fact.id: fact for fact in later} == {fact.id: fact for fact in learned(first, second)}
-
-
-def test_what_other_sessions_say_is_left_to_a_run_that_knows_them() -> None:
-    """Learning right after a session sees that session alone."""
-    first, second = captured(1, NAMED), captured(2, OTHER)
-    known = [fact for fact in learned(first, second) if fact.statement == NAMED]
-    again = facts(Snapshot([first, *known], is_part=True), frozenset([first.id])).put
-    assert again == ()
-
-
-def test_one_session_suffices_for_a_rule_and_for_what_was_written_into_the_project() -> None:
-    (rule,) = learned(captured(1, "Prefer the git CLI, never go-git.", type="convention"))
-    assert rule.status == "active"
+def test_one_session_suffices_for_what_was_written_into_the_project_and_says_what_to_do() -> None:
     weak = {"type": "fact", "score": 0.35}
-    assert status_of(WRITTEN, learned(captured(1, WRITTEN, source="written", **weak))) == "active"
-    assert status_of(WRITTEN, learned(captured(1, WRITTEN, source="say", **weak))) == "candidate"
+    assert status_of(WRITTEN, learned(session(1, WRITTEN, source="written", **weak))) == "active"
+    assert status_of(WRITTEN, learned(session(1, WRITTEN, source="say", **weak))) == "candidate"
 
 
 def test_two_sessions_make_a_fact_active_and_surer() -> None:

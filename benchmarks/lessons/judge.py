@@ -10,9 +10,9 @@ statements that read as lessons, by their worth, each lesson once. The repositor
 SWE-ContextBench share two lists. How many errors may teach, how many of them have a remedy, and how
 long learned texts are, is printed. A reader gives each line a verdict: `yes` (a developer can act
 on it, or is glad to know it), `trivial`, `no` (says nothing, or not understood), `wrong`
-(misleading or dangerous). The lists with their verdicts are kept in `verdicts/`: NAME.tsv by a
-reader who has not seen the code, NAME.author.tsv by the author of the rules, who judged a later
-state and knows what they look for.
+(misleading or dangerous). The lists with their verdicts are kept in `verdicts/`: NAME.tsv and
+NAME.second.tsv by two readers who have not seen the code, each by themselves, with lines of an
+earlier version among those that are kept.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from typing import NamedTuple
 
 from loki_memory import Workspace
 from loki_memory.consolidation.failures import BARE, EXAMPLE, Failure, mishaps
+from loki_memory.index.gate import UNTRUSTED
 from loki_memory.models import AntiPattern, Belief, Episode, Fact, Memory
 from loki_memory.models.kinds import USERS_WORDS
 from loki_memory.models.lesson_order import ranked
@@ -137,7 +138,7 @@ def _sample(met: list[Remedy]) -> Iterator[str]:
 
 
 def _is_told(belief: Belief) -> bool:
-    if belief.status != "active":
+    if belief.status != "active" or belief.origin in UNTRUSTED:
         return False
     if isinstance(belief, AntiPattern):
         return bool(belief.prevention) and not BARE.match(belief.prevention or "")

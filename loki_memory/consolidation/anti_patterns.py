@@ -19,7 +19,15 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from loki_memory.consolidation.failures import BARE, EXAMPLE, RULE, Failure, brought_in, group
+from loki_memory.consolidation.failures import (
+    BARE,
+    EXAMPLE,
+    RULE,
+    SILENCE,
+    Failure,
+    brought_in,
+    group,
+)
 from loki_memory.consolidation.features import EpisodeFeatures
 from loki_memory.consolidation.provenance import extra, least_trusted, newest
 from loki_memory.consolidation.similarity import LEFT_OUT, common, content
@@ -126,7 +134,7 @@ def _anti_pattern(snapshot: Snapshot, id_: str, known: KnownAntiPatterns) -> Ant
     fields: dict[str, Any] = {
         "id": id_,
         "what_fails": _line(met),
-        "prevention": next((_told(r.do, met) for r in resolutions if r.for_), None),
+        "prevention": next((_told(r.do, met) for r in resolutions if _is_usual(r, met)), None),
         "resolutions": [
             resolution.model_dump(mode="json", exclude_unset=True) for resolution in resolutions
         ],
@@ -156,6 +164,13 @@ def _anti_pattern(snapshot: Snapshot, id_: str, known: KnownAntiPatterns) -> Ant
     # Most are as they were: that is seen before another one is made of the same fields.
     new = old if document == stated else parse(AntiPattern, document)
     return old if new.document() == stated else new
+
+
+def _is_usual(resolution: Resolution, met: list[Occurrence]) -> bool:
+    """Check that a remedy helped; silencing a rule, in half of the episodes that met it."""
+    if not resolution.do.startswith(SILENCE):
+        return bool(resolution.for_)
+    return 2 * len(resolution.for_) >= len({occurrence.episode.id for occurrence in met})
 
 
 def _told(do: str, met: list[Occurrence]) -> str:

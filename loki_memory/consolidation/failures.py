@@ -54,6 +54,7 @@ _HASH = re.compile(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}\b")
 _LINES_OF_PLACE = re.compile(r"^\d+-\d+ | \(lines? \d+\)")
 # A remedy that explains nothing.
 BARE = re.compile(r"(?:Run|Change|Add|Remove) `|Mended before, ")
+SILENCE = "Where the code is meant so, silence the rule and say why"
 RULE = "rule "  # before the rule of a linter, in the key of its error
 _EXAMPLE = ", e.g. "
 EXAMPLE = " E.g. "  # before the example of a remedy in words

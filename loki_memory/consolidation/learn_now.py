@@ -43,7 +43,7 @@ def learn(workspace: OpenWorkspace, new: Sequence[Episode], reach: Reach = "news
     cited = {name for belief in beliefs for name in _sources(belief)} - ids
     sources = known.episodes(sorted(cited), version(repr(limits)))
     records = [*new, *beliefs, *sources]
-    snapshot = Snapshot(records, rejected=rejected, thresholds=limits, is_part=True)
+    snapshot = Snapshot(records, rejected=rejected, thresholds=limits)
     plan = run(snapshot, first_phases(), ids)._replace(archive=())
     private = frozenset(episode.id for episode in (*new, *sources) if known.is_private(episode))
     files = known.files._replace(private=private)

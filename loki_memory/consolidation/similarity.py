@@ -26,9 +26,6 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _NUMBER = re.compile(r"(?<![\w.])v?(\d+(?:[.,:]\d+)*)(?=\D|$)(?![A-Za-z_])")
 _VALUE = re.compile(r"\"([^\"\n]{1,40})\"|(?<!\w)'([^'\n]{1,40})'(?!\w)")
 _QUOTED = re.compile(r"`([^`\n]{1,80})`")
-_SHAPED = re.compile(r"[A-Z_.:(]|^--")  # as no word is
-_CAPITALS = re.compile(r"\b[A-Z][A-Z0-9]{4,}\b")
-_FILE = re.compile(r"\.[a-z]{1,6}$")
 _FORM = re.compile(r"<[\w\[\]:.-]{1,40}>(?:[-/_.:@]<[\w\[\]:.-]{1,40}>)*")  # <commit>-<tree>
 _NEGATIONS = frozenset(
     _WORD.findall(
@@ -222,24 +219,6 @@ def names(text: str) -> frozenset[str]:
     """Names of code: symbols, what stands in backquotes, and forms such as `<commit>-<hash>`."""
     found = (*symbols(text), *_QUOTED.findall(text), *_FORM.findall(text))
     return frozenset(name.strip("() ").lower() for name in found)
-
-
-@lru_cache(maxsize=65536)
-def identifiers(text: str) -> frozenset[str]:
-    """Names in a text that are no words: `parseKeys`, `--no-stat`, `main.go`, `NO_COLOR`.
-
-    >>> sorted(identifiers("`reset` and `git add -p`: see `ws.Lock()` and NO_COLOR"))
-    ['lock', 'no_color']
-    """
-    quoted = (name for name in _QUOTED.findall(text) if _SHAPED.search(name))
-    found = (*symbols(text), *_CAPITALS.findall(text), *quoted)
-    return frozenset(_unqualified(name) for name in found if " " not in name)
-
-
-def _unqualified(name: str) -> str:
-    """A name without its call and what qualifies it; a file keeps its suffix."""
-    plain = name.partition("(")[0].rpartition("/")[2]
-    return (plain if _FILE.search(plain) else plain.rpartition(".")[2]).lower()
 
 
 def opposed(text: str, other: str) -> bool:

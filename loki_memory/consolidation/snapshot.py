@@ -100,8 +100,6 @@ class Snapshot:
         archived: Iterable[Record] = (),
         whole: Iterable[Episode] = (),
         tracked: Iterable[str] = (),
-        *,
-        is_part: bool = False,
     ) -> None:
         given, kept = [*records], {record.id: _seen(record) for record in archived}
         both = {**kept, **{entry.id: _seen(entry) for entry in given}}
@@ -114,7 +112,6 @@ class Snapshot:
         self.day = day or max((episode.date for episode in self.episodes), default="")
         self.rejected = frozenset(rejected)  # ids of tombstones
         self.tracked = frozenset(tracked)  # ids of episodes that wait for `gc` to grow old
-        self.is_part = is_part  # what other episodes say is not known here
         self._marks = _marks(self.records.values())
         self.thresholds = thresholds
 

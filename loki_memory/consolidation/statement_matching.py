@@ -1,4 +1,4 @@
-"""Match statements: with the fact that says the same, the defect that one mended, and by names.
+"""Match statements: with the fact that says the same, and the defect that one mended.
 
 A statement tells of a defect if it begins with a name of the project's own code and says what is
 wrong with it. A text of a later session is about the same defect if it has that name and most of
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from loki_memory.consolidation.features import EpisodeFeatures, StatedSentence
 from loki_memory.consolidation.positions import Position, position
 from loki_memory.consolidation.provenance import extra
-from loki_memory.consolidation.similarity import content, identifiers, marks, opposed
+from loki_memory.consolidation.similarity import content, marks, opposed
 from loki_memory.consolidation.snapshot import Snapshot, cached_by_episodes
 from loki_memory.consolidation.surprise import repeated, says_nothing, surprise
 from loki_memory.models import Fact
@@ -231,23 +231,3 @@ def _mending_texts(episode: EpisodeFeatures) -> Iterator[str]:
 def _is_about_same(words: frozenset[str], other: frozenset[str]) -> bool:
     shared = len(words & other)
     return shared >= max(_SHARED, _SHARE * min(len(words), len(other)))
-
-
-# -- Names of code that several sessions met ------------------------------------------------------
-
-
-def came_up_elsewhere(snapshot: Snapshot, text: str, sessions: Collection[str]) -> bool:
-    """Check whether a session besides these stated something of a name of code in a text."""
-    naming = _naming(snapshot)
-    return any(not naming[name] <= {*sessions} for name in identifiers(text) if name in naming)
-
-
-@cached_by_episodes
-def _naming(snapshot: Snapshot) -> dict[str, set[str]]:
-    """The sessions that state something of each name of code."""
-    found: defaultdict[str, set[str]] = defaultdict(set)
-    for episode in snapshot.episodes:
-        for statement in episode.statements():
-            for name in identifiers(statement.text):
-                found[name].add(snapshot.session_of(episode.id))
-    return dict(found)

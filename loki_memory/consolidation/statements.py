@@ -5,9 +5,7 @@ or mostly in the same words of content, or that leaves nothing surprising in it.
 fact of its own, whose id comes from its text, and which keeps how surprising it was. A fact is
 active, and may be told unasked, from two sessions on; a user's preference from two, or if it says
 that it holds everywhere. One session suffices for what an agent wrote into the project and says
-what to do, and for what is likely enough to matter, if it is a rule or if another session met a
-name of code in it too: what one session alone says, of something that no other met, is recalled
-when somebody asks. A defect that the session mended
+what to do, and for what is likely enough to matter. A defect that the session mended
 afterwards, or a later one (`statement_matching.py`), is `resolved`: it is kept as history and never
 told, until a session tells of it again.
 """
@@ -16,7 +14,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from loki_memory.consolidation.features import EpisodeFeatures
 from loki_memory.consolidation.provenance import (
@@ -40,7 +38,6 @@ from loki_memory.consolidation.snapshot import (
 from loki_memory.consolidation.statement_matching import (
     Shelf,
     Stated,
-    came_up_elsewhere,
     mendings,
 )
 from loki_memory.models import Fact, parse, tombstone_id
@@ -51,12 +48,9 @@ from loki_memory.models.kinds import USERS_WORDS
 from loki_memory.models.lesson_text import is_report, names_code, objection, prescribes, worth
 from loki_memory.models.text import holds_everywhere
 
-if TYPE_CHECKING:
-    pass
-
 WORTH_TELLING = 0.3  # the score of a statement that others may be told
 _SURE = 0.6  # the score from which on one session suffices
-_TOLD_FROM_ONE = 0.5  # of worth, which counts more than the score: a chance of .62
+_TOLD_FROM_ONE = 0.405  # of worth, which counts more than the score: a chance of .6
 _WORTH = 2.0  # observations that a score is worth
 _UNSCORED = 0.5  # a statement that somebody wrote down without a score
 _OURS = (
@@ -94,13 +88,13 @@ def facts(snapshot: Snapshot, touched: Touched | None = None) -> PhaseChanges:
         put += _renewed(snapshot, id_, by_episode, told, is_partial=touched is not None)
     put += [_replaced(snapshot.records[name], heir) for name, heir in sorted(twins.items())]
     if touched is not None:
-        put += _overtaken(snapshot, {fact.id for fact in put})
+        put += _mended(snapshot, {fact.id for fact in put})
     news = [fact for fact in put if differs(fact, snapshot.records)]
     return PhaseChanges(put=tuple(news), steps=tuple(_steps(news, snapshot)))
 
 
-def _overtaken(snapshot: Snapshot, renewed: Container[str]) -> Iterator[Fact]:
-    """Yield facts besides those renewed that others decide: a defect was mended, a name came up."""
+def _mended(snapshot: Snapshot, renewed: Container[str]) -> Iterator[Fact]:
+    """Yield the facts besides those renewed that tell of a defect which was mended since."""
     found = mendings(snapshot)
     for fact in filter(_is_live, snapshot.of(Fact)):
         is_open = fact.id not in renewed and fact.origin != "owner" and fact.status != "resolved"
@@ -108,21 +102,6 @@ def _overtaken(snapshot: Snapshot, renewed: Container[str]) -> Iterator[Fact]:
             fact.statement, fact.type or "", fact.at or "", fact.evidence.for_
         ):
             yield fact.changed(status="resolved")
-        elif is_open and fact.status == "candidate" and _has_come_up(snapshot, fact):
-            yield fact.changed(status="active")
-
-
-def _has_come_up(snapshot: Snapshot, fact: Fact) -> bool:
-    """Check whether a candidate is likely enough, and a name in it came up in another session."""
-    type_, score = fact.type or "", fact.score or 0.0
-    if (
-        is_report(fact.statement)
-        or type_ == "preference"
-        or not _is_likely(fact.statement, type_, score)
-    ):
-        return False
-    sessions = {snapshot.session_of(name) for name in fact.evidence.for_}
-    return came_up_elsewhere(snapshot, fact.statement, sessions)
 
 
 def _is_live(fact: Fact) -> bool:
@@ -210,7 +189,7 @@ def _fact(
         "statement": text,
         "type": told.type or None,
         "confidence": confidence(support, 0, (_WORTH * score, _WORTH * (1 - score))),
-        "status": "active" if is_owned else _status(snapshot, stated, told, episodes, old),
+        "status": "active" if is_owned else _status(snapshot, stated, told, episodes),
         **({"status": "resolved"} if is_mended else {}),
         "scope": first.scope,
         "key": {"statement": begun},
@@ -270,9 +249,7 @@ def _kept(old: Fact) -> dict[str, Any]:
     return {name: value for name, value in old.document().items() if name not in ours}
 
 
-def _status(
-    snapshot: Snapshot, stated: list[Stated], told: _Wording, episodes: set[str], old: Fact | None
-) -> str:
+def _status(snapshot: Snapshot, stated: list[Stated], told: _Wording, episodes: set[str]) -> str:
     if all(entry.statement.resolved for entry in stated):
         return "resolved"
     if is_report(told.text):
@@ -283,28 +260,16 @@ def _status(
         is_rule = holds_everywhere(told.text) and not objection(told.text, is_stated=True)
         is_rule = is_rule and not names_code(told.text)  # which one place may have meant
         return "active" if is_rule else "candidate"
-    if snapshot.is_part and old and old.status == "active":
-        return "active"  # what others say of it is not known here
-    return "active" if _is_told_from_one(snapshot, stated, told) else "candidate"
+    return "active" if _is_told_from_one(stated, told) else "candidate"
 
 
-def _is_told_from_one(snapshot: Snapshot, stated: list[Stated], told: _Wording) -> bool:
+def _is_told_from_one(stated: list[Stated], told: _Wording) -> bool:
     """Check whether what one session said may be told unasked."""
     is_written = any(entry.statement.written for entry in stated)
     if is_written and told.is_lesson and prescribes(told.text):
         return True
-    if not _is_likely(told.text, told.type, told.score):
-        return False
-    is_on_purpose = not all(entry.episode.captured for entry in stated)
-    is_rule = told.type == "decision" or (told.type == "convention" and prescribes(told.text))
-    if is_on_purpose or is_rule:
-        return True
-    sessions = {snapshot.session_of(entry.episode.id) for entry in stated}
-    return came_up_elsewhere(snapshot, told.text, sessions)
-
-
-def _is_likely(text: str, type_: str, score: float) -> bool:
-    return score >= _SURE or worth(text, type_, score, 1) >= _TOLD_FROM_ONE
+    is_likely = worth(told.text, told.type, told.score, 1) >= _TOLD_FROM_ONE
+    return told.score >= _SURE or (told.score >= WORTH_TELLING and is_likely)
 
 
 def _steps(news: Iterable[Fact], snapshot: Snapshot) -> Iterator[BeliefChange]:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from loki_memory.consolidation.failures import SILENCE
 from loki_memory.consolidation.similarity import content
 from loki_memory.ingest.repair_change import SILENCES, CodeChange, best_change
 from loki_memory.ingest.repair_command import (
@@ -74,7 +75,7 @@ class Repair(NamedTuple):
             is_example = bool(SILENCES.search(told)) == change.silences
             return _with_example(told, self.hunk) if is_example else told
         if change.silences:
-            return f"Where the code is meant so, silence the rule and say why, e.g. {self.hunk}"
+            return f"{SILENCE}, e.g. {self.hunk}"
         return f"Mended before, e.g. in {change.file}: {change.text}"
 
 

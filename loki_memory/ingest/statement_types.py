@@ -108,6 +108,7 @@ _ENGLISH = frozenset(
 )
 _CODE = re.compile(r"`[^`]+`")
 _WORD = re.compile(r"[A-Za-z][\w+-]*")
+_SUFFIX = re.compile(r"(?<=\w)\.[a-z]{1,6}\b")  # of a file: `main.go` is not about Go
 _SUBJECT = 4  # words at the beginning of a clause, of which one names what it is about
 _WITHIN = re.compile(r"\b(?:in|on|under) (?:the )?(`[^`]+`|[A-Z][\w+-]*)")
 _CLAUSE = re.compile(r" [\u2013\u2014-]+ |; |: |, (?:so|but|and|because) ")
@@ -121,8 +122,8 @@ def statement_type(text: str, source: str, score: float, tools: frozenset[str]) 
     first = _NAME_FIRST.match(text)
     types = (
         (DECISION, _DECIDED.search(text)),
-        (CONVENTION, is_norm and len(set(CODE_NAME.findall(text))) <= _FEW_NAMES),
         (GOTCHA, NEGATIVE.search(text) and _is_tool_subject(text, tools)),
+        (CONVENTION, is_norm and len(set(CODE_NAME.findall(text))) <= _FEW_NAMES),
         (RELATIONSHIP, score >= _LEAST_RELATION and _RELATES.search(text)),
         (ENTITY, first and _IS_A.match(text, first.end())),
         (FACT, STATED.search(text)),
@@ -141,8 +142,9 @@ def _is_tool_subject(text: str, tools: frozenset[str]) -> bool:
 
 def is_about_tool(text: str, tools: frozenset[str]) -> bool:
     """Check whether a statement names a program, library or platform from outside the project."""
-    quoted = {word.lower() for code in _CODE.findall(text) for word in _WORD.findall(code)}
-    words = {word.lower() for word in _WORD.findall(text)} - (_ENGLISH - quoted)
+    plain = _SUFFIX.sub("", text)
+    quoted = {word.lower() for code in _CODE.findall(plain) for word in _WORD.findall(code)}
+    words = {word.lower() for word in _WORD.findall(plain)} - (_ENGLISH - quoted)
     return not words.isdisjoint(tools)
 
 

@@ -31,7 +31,7 @@ from loki_memory.ingest.statement_types import (
     is_about_tool,
     statement_type,
 )
-from loki_memory.models.lesson_text import asks, asks_to_mend
+from loki_memory.models.lesson_text import asks, asks_to_mend, objection
 from loki_memory.models.text import runs
 
 STORED = 0.15  # the least score that is kept
@@ -46,6 +46,8 @@ _LEAST_CONTENT = 3  # words
 _SHORT_CHOICE = 6  # words; a longer one is judged like any sentence
 _SHARED, _SHARE = 4, 0.55  # words of content that make two sentences say nearly the same
 _CONTAINED = 0.8  # of the words of a sentence: the other repeats it
+_REASON = re.compile(r"(?<=\w) (?:because|since) ")
+_SUBJECT = 3  # words that name what a reason is about
 _BEGINNING = 30  # characters of a prompt that say what there is to do
 _OF_REPORT = 2  # words of content that a statement about a reported defect has in common with it
 _MOST_COMMON = 400  # sentences that have a word: one that is more common tells nothing apart
@@ -127,7 +129,7 @@ def _sentences(utterances: Sequence[Utterance]) -> Iterator[_Sentence]:
     seen: set[str] = set()
     for at, utterance in enumerate(utterances):
         for sentence in sentences(utterance.text):
-            text = tidy(sentence)
+            text = _lasting(tidy(sentence), utterance.source)
             words = frozenset(content(text))
             is_enough = len(words) >= _LEAST_CONTENT or _is_choice(text, utterance.source)
             if text not in seen and is_enough:
@@ -135,6 +137,21 @@ def _sentences(utterances: Sequence[Utterance]) -> Iterator[_Sentence]:
                 yield _Sentence(at, text, words)
         if len(seen) >= _MOST_SENTENCES:
             return
+
+
+def _lasting(text: str, source: str) -> str:
+    """Return what outlasts the work: of a report, its reason, if that is a tool from outside.
+
+    >>> _lasting("Removed it because go-git doesn't delete the packed refs of worktrees.", "say")
+    "Go-git doesn't delete the packed refs of worktrees."
+    """
+    found = _REASON.search(text) if source != USER else None
+    if found is None or not objection(text):
+        return text
+    why = text[found.end() :]
+    reason = why[:1].upper() + why[1:]
+    is_lesson = is_about_tool(" ".join(why.split()[:_SUBJECT]), OUTSIDE) and not objection(reason)
+    return reason if is_lesson and not is_refused(reason, source) else text
 
 
 def _having(said: Sequence[_Sentence]) -> dict[str, list[int]]:
@@ -279,18 +296,25 @@ _PLACE = re.compile(
     "\\s*\\((?:at )?lines? \\d+(?:[-\u2013]\\d+)?\\)"
     r"|\s+at line \d+|(?<=\bline) \(\d+\)|(?<=\.\w\w):\d+(?::\d+)?\b"
 )
-_EMPHASIS = re.compile(r"\*\*|(?<!\w)__|__(?!\w)")
+# Stars and pairs of underscores, but `**options` and `__init__` are names of code.
+_EMPHASIS = re.compile(r"(`[^`]+`)|\*\*|(?<!\w)__(\S[^_`]*\s[^_`]*)__(?!\w)")
+_CHOSEN = re.compile(r"^Uses (?=.*\b(?:because|since|instead of|rather than|to avoid)\b)")
 _LEADING = re.compile("^[\\s\u2013\u2014:;,.)\\]>*-]+")
 
 
 def tidy(sentence: str) -> str:
     """A sentence as it is shown: no interjection, no emphasis, no line number.
 
+    What a comment says was chosen, and why, is advice to the next reader.
+
     >>> tidy("Good catch — **the** hook reads `HEAD` (line 12).")
     'The hook reads `HEAD`.'
+    >>> tidy("Uses the git CLI instead of go-git, which reads no `__init__`.")
+    'Use the git CLI instead of go-git, which reads no `__init__`.'
     """
-    text = _TAG.sub("", _EMPHASIS.sub("", sentence.replace("\\`", "`")))
+    plain = _EMPHASIS.sub(lambda found: found[1] or found[2] or "", sentence.replace("\\`", "`"))
+    text = _TAG.sub("", plain)
     text = _FIXED_IN.sub("", text)
     text = _LEADING.sub("", _INTERJECTION.sub("", _LEADING.sub("", text), count=1))
     text = _PLACE.sub("", text).strip()
-    return text[:1].upper() + text[1:]
+    return _CHOSEN.sub("Use ", text[:1].upper() + text[1:])

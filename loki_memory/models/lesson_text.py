@@ -17,16 +17,14 @@ Rules = tuple[tuple[str, Callable[[str], bool]], ...]
 _LONG = 220  # characters, of which nobody reads more without having asked
 _MOST_NAMES = 4  # of code: more are a description of one place
 _STARTS_BADLY = re.compile(
-    r"(?:\d+\s*[.)\u2013\u2014-]|\"[^\"]+\" [\u2013\u2014-] |`?Test\w+`?\s"
+    r"(?:\d+\s*[.)\u2013\u2014-]|`?Test\w+`?\s"
     r"|there(?:'s| is) (?:also )?(?:an? )?(?:\w+ )?(?:bug|error|issue|problem)s?\b"
     r"|(?:but|and|so|also|then|now|next|first|later|however|additionally|otherwise|similarly|unlike"
-    r"|why|given|note|good|missing|notable|optional|manual(?:ly)?|result|task|step|bug|fix|issue"
+    r"|why|given|note|good|missing|notable|optional|manual(?:ly)?|result|task|step|bug|fix|issue|should"
     r"|as you can see|looking at|based on the|try to|set to|primary request|user identified"
     r"|(?:before|after) (?:the|this) fix|the next (?:file|fix)|the key (?:\w+ )?points?"
     r"|test (?:case|that|with|for|if|scripts?)|check (?:if|that|for)"
     r"|(?:build|find|verify) (?:an?|all|if|the)|[a-z]+ [\w `./-]{0,40}\band verify)\b"
-    r"|(?:recommendation|before|after|why|question|answer|problem|solution|high|medium|low|critical"
-    r"|minor|example)s?\b[^.,]{0,30}:"
     r"|(?:allow|check|contain|default|generat|handl|mak|pars|provid|read|return|run|set|show|us)"
     r"e?s\b"
     r"|(?:we|i|you|he|she|they|it|both|all|none|these|those)\b)",  # who?
@@ -38,11 +36,9 @@ _DONE = (  # verbs that tell what a session did to the code
 )
 _REPORTS = re.compile(
     rf"(?:(?:`[^`]+`|[\w./-]+\.\w+)?\s*[:\u2013\u2014-]+\s*)?(?:{_DONE})(?:e|i?e?d|i?e?s|ped|ing)?\b"
-    rf"|(?:`[^`]+`|[\w./-]+\.\w+) (?:{_DONE})(?:i?e?d|ped|ing)\b"  # but it "moves the branch" still
-    rf"|.* [\u2013\u2014-] (?:{_DONE})e?d\b|.{{3,80}}?: (?:added|changed|fixed|removed|updated)\b"
+    r"|.{3,80}?: (?:added|changed|fixed|removed|updated)\b"
     r"|(?:[\w() `-]{1,40}: )?(?:built|reduced|specified|used|verified)\b"
-    r"|make (?!sure)|the (?:fix|approach|change|refactoring)\b|(?:this|that) (?:test|pr)\b|bugs?:"
-    r"|test\w+ (?:verifies|tests)\b",
+    r"|make (?!sure)",
     re.IGNORECASE,
 )
 _PASSES = re.compile(  # what will not be so tomorrow
@@ -50,11 +46,11 @@ _PASSES = re.compile(  # what will not be so tomorrow
     r"|caused|prevented|returned(?! by)|couldn't|wasn't|weren't|did(?: not|n't)?"
     r"|this (?:pr|branch|session|test)"
     r"|failing|broken?|breaks|dismissed|pre-existing|stale|silently|dropped|just \w+ed|incoming"
-    r"|(?:tests?|lint|build) (?:pass|fail)\w*|lines? \d+)\b"
+    r"|remains|(?:tests?|lint|build) (?:pass|fail)\w*|lines? \d+)\b"
     r"|\bthe (?:current|existing) (?:branch|code|fix|implementation|tests?)\b"
-    r"|\[`?[\w./-]+:\d|\w\.[a-z]{1,4}-\d|[\u2713\u2714\u2705]|\bpending:"
+    r"|\[`?[\w./-]+:\d|\w\.[a-z]{1,4}-\d|[\u2713\u2714\u2705]"
     r"|\b(?:pr|issue|story|epic|metric|task|bug|test|case|phase|step)s? ?#?\d"
-    r"|(?<!\A)\bn?fr\d+\b|\b[0-9a-f]{7,40}\b|\bthe next (?:story|stories|task|epic|phase)s?\b",
+    r"|\b[0-9a-f]{7,40}\b",
     re.IGNORECASE,
 )
 _OVERCAME = re.compile(  # what went wrong once, and the way around it
@@ -62,8 +58,8 @@ _OVERCAME = re.compile(  # what went wrong once, and the way around it
     re.IGNORECASE,
 )
 _GUESSES = re.compile(  # hypotheses, plans, and what a reviewer thinks of something
-    r"\bsuggests\b|\bconsider\b|\b(?:would(?:n't)?|could(?:n't)?|\w+'d)\b"
-    r"|\b(?:approach|option)s? (?:is|are)\b|\bmay (?:not )?have\b|\bwill (?!not\b|break|fail)"
+    r"\bconsider\b|\b(?:would(?:n't)?|could(?:n't)?|\w+'d)\b"
+    r"|\b(?:approach|option)s? (?:is|are)\b|\bmay (?:not )?have\b|\bwill (?!break|fail)"
     r"|\b(?:unnecessary|(?:is|are) valid|the real value|reasonable|low(?:er)? risk"
     r"|proposed|future option)\b",
     re.IGNORECASE,
@@ -78,23 +74,11 @@ _ASIDE = re.compile(r"`[^`]*`|\"[^\"]*\"| \([^()]*\)")  # quoted, or in brackets
 _NOTATION = re.compile(  # for which a sentence has words: arrows, operators, cells, lists
     r"\b(?:needs?|requires?|includes?|has|have|are|is): "
     r"| (?:\u2192|->|=>|\|) | (?:[!=]=|&&|\|\|) |\w\(\w+\.\w+\(| [\u2013\u2014] .* [\u2013\u2014] "
-    r"|\A\W*\w+=\w"
 )
-_JOINED = re.compile(  # where a line of notes ended, and the next began, without a full stop
-    r"[a-z)] (?:[A-Z][a-z]+ (?:[a-z]+ ){0,2}[a-z]+: "
-    r"|(?:After|And|Before|But|Create|For|If|In|It|No|Only|The|Then|This|When|We|With|You)\b )"
-)
-_TOPIC = re.compile(r"[^.,]{3,60}? [\u2013\u2014-] [A-Z]?[a-z]+ing\b")  # "X - Starting a session"
+_LABEL = re.compile(r"([^:.,;]{1,50}?)(?:(?<!\w):|: | [\u2013\u2014-] )")  # of an item of a list
+_DOCUMENTS = re.compile(r"(?:(?:[A-Z][a-z]+){3,}|[a-z]+(?:[A-Z][a-z]+)+) ")  # what it defines
 _CUT = re.compile(r"\.\.\.|\u2026")
-_FINDING = re.compile(  # of a review: what it is about, the file, then what is wrong there
-    r"[^.:]{3,60}? [\u2013\u2014-] `?[\w./-]+\.[a-z]{1,5}`?:? "
-    r"|[^.:`]{3,40} in `[^`]+` [\u2013\u2014-] ",
-    re.IGNORECASE,
-)
-_SO_WE = re.compile(
-    r",? (?:so|but|then) we (?:can(?:'t|not)?|have to|must|need)\b"
-)  # what follows from it
-_WE = re.compile(r"\b(?:[Ww]e|[Oo]ur|us|[Ww]e're|[Ww]e've|[Mm]y|me)\b")  # in that session
+_WE = re.compile(r"\b(?:[Ww]e|[Oo]ur|us|[Mm]y|me)\b")  # in that session
 _ONE_PLACE = re.compile(r"in `[^`]+`(?: |,)|`[^`]+` (?:and `[^`]+` )?in `[^`]+`", re.IGNORECASE)
 _POINTS = re.compile(  # to something that a reader of the sentence alone does not see
     r"\A(?:this|that|these|those|it) |\A(?:after|when|once|if|before) (?:it|they|that|this)\b"
@@ -102,10 +86,9 @@ _POINTS = re.compile(  # to something that a reader of the sentence alone does n
     r"|change)s?\b"
     r"|\b(?:use|using|for|with|of|to|on|in) (?:it|them|this|that)(?:[.,;]| \(|$)|\bthese\b"
     r"|\b(?:detects|does|handles) (?:this|that|it)\b|\bso (?:that|this|it) (?:works|is)\b"
-    r"|\bthis is (?:because|why)\b|\bsince (?:that|this|it)(?:'s| is)\b|\btoo[.!]?$"
+    r"|\bsince (?:that|this|it)(?:'s| is)\b"
     r"|\b(?:the|that) \w+(?:Error|Exception)\b|\b(?:above|below|as well|here)\b"
-    r"|\ba specific pattern\b"
-    r"|\bthe (?:same|other) (?:\w+ )?(?:fix|problem|pattern|issue|occurrences?|bug)\b",
+    r"|\ba specific pattern\b|\bthe (?:fix|change)\b",
     re.IGNORECASE,
 )
 _ORDERS = re.compile(
@@ -151,7 +134,6 @@ _DEFECT = re.compile(  # a fault of the project's own code: somebody mends it, o
     rf"{_FAULT_OF.pattern}"
     r"|the (?:(?:actual|only|real|specific|underlying) )?(?:bug|error|problem|issue|root cause"
     r"|remaining|only remaining|comment|code)\b"
-    r"|\w+ (?:corruption|leak|loss|mismatch|race)\b"
     r"|.{0,200}\b(?:incorrectly|when it should|but instead|should not happen|is never set up)\b"
     r"|.{0,80}\b(?:duplicated? (?:from|of|in)|(?:should|can) be (?:removed|deleted|renamed|moved"
     r"|pinned|extracted))\b",
@@ -177,7 +159,7 @@ _GUIDES = re.compile(  # it says what to do, why, or what not to rely on
     re.IGNORECASE,
 )
 _HOLDS = re.compile(  # it is said of more than one place, or with its reason
-    r"\b(?:always|never|every|each|any|all|must|only|unless|until|do not|don't|avoid|cannot|can't"
+    r"\b(?:always|never|must|only|unless|until|do not|don't|avoid|cannot|can't"
     r"|because|since|otherwise|so that|to (?:avoid|prevent))\b",
     re.IGNORECASE,
 )
@@ -194,9 +176,6 @@ _WORK = re.compile(  # an imperative of a plan or of a commit: done once
 )
 _GUIDANCE = re.compile(r"(?:use|set|keep|run|call|pass)\b", re.IGNORECASE)
 _CONTRAST = re.compile(r"\b(?:instead of|rather than|not|never|without)\b", re.IGNORECASE)
-_OF_ONE = re.compile(  # "parseKeys: reject …", a line of a commit
-    r"(?:`[^`]+`|\w*[a-z][A-Z]\w*|\w+_\w+)(?:\(\))?: (?:[a-z]+ )", re.IGNORECASE
-)
 _PROPOSAL = re.compile(  # what one thing should be: somebody still has to do it
     r"(?:the|an?|this) (?:[\w`'./()-]+ ){1,9}?should(?:n't| not)? (?!use US|always|never)",
     re.IGNORECASE,
@@ -213,8 +192,13 @@ def _is_notation(text: str) -> bool:
 
 
 def _is_heading(text: str) -> bool:
-    plain = _ASIDE.sub("_", text)
-    return bool(_TOPIC.match(plain)) or not has_verb(plain)
+    return not has_verb(_ASIDE.sub("_", text))
+
+
+def _is_item(text: str) -> bool:
+    """Check for an item of a list, which begins with what it is about: "Option B: check it"."""
+    label = _LABEL.match(_ASIDE.sub("_", text))
+    return label is not None and not has_verb(label[1])
 
 
 def _is_one_change(text: str) -> bool:
@@ -223,11 +207,7 @@ def _is_one_change(text: str) -> bool:
         return False
     is_bare = _GUIDANCE.match(text) and not _CONTRAST.search(text)
     is_own = bool(_WORK.match(text) or is_bare)
-    return is_own or bool(_OF_ONE.match(text) or _PROPOSAL.match(text))
-
-
-def _speaks_of_us(text: str) -> bool:
-    return bool(_WE.search(_SO_WE.sub("", text, count=1)))
+    return is_own or bool(_PROPOSAL.match(text))
 
 
 def _is_of_moment(text: str) -> bool:
@@ -277,7 +257,8 @@ def prescribes(text: str) -> bool:
 
 def is_report(text: str) -> bool:
     """Tell a statement about the work of the moment: its place, its doings, its defects."""
-    return bool(_POINTS.search(text) or _REPORTS.match(text) or _DEFECT.match(text))
+    is_of_work = _POINTS.search(text) or _REPORTS.match(text) or _DEFECT.match(text)
+    return bool(is_of_work) or _is_item(text)
 
 
 @lru_cache(maxsize=4096)
@@ -352,7 +333,7 @@ def worth(text: str, type_: str, score: float, sessions: int) -> float:
     )
 
 
-_OF_TYPE = {"gotcha": 0.5, "convention": 0.5, "rule": 0.5, "preference": 0.5}
+_OF_TYPE = {"gotcha": 1.0, "convention": 0.5, "rule": 0.5, "preference": 0.5}
 _OF_ALL: Rules = (
     ("orders one piece of work", lambda text: bool(_ORDERS.match(text))),
     ("is a question", lambda text: text.rstrip().endswith("?")),
@@ -366,13 +347,12 @@ _OF_USERS: Rules = (
 _OF_AGENTS: Rules = (
     ("begins in the middle of something", lambda text: bool(_STARTS_BADLY.match(text))),
     ("is notes and not a sentence", _is_notation),
+    ("is an item of a list", _is_item),
     ("leaves out words", lambda text: bool(_CUT.search(_ASIDE.sub("_", text)))),
-    ("joins several notes", lambda text: bool(_JOINED.search(_ASIDE.sub("_", text)))),
-    ("is a finding of a review", lambda text: bool(_FINDING.match(text))),
     ("tells what was done", lambda text: bool(_REPORTS.match(text))),
     ("tells how things stand at the moment", _is_of_moment),
     ("is a guess or a plan", lambda text: bool(_GUESSES.search(text))),
-    ("speaks for those who worked on it", _speaks_of_us),
+    ("speaks for those who worked on it", lambda text: bool(_WE.search(text))),
     ("tells what a test expects", lambda text: bool(_EXPECTS.search(text))),
     ("is a heading and not a sentence", _is_heading),
     ("plans a change of one place", _is_one_change),
@@ -380,6 +360,7 @@ _OF_AGENTS: Rules = (
 )
 _ELSEWHERE: Rules = (  # to somebody who does not work there
     ("describes one place in the code", lambda text: bool(_ONE_PLACE.match(text))),
+    ("describes one place in the code", lambda text: bool(_DOCUMENTS.match(text))),
     ("describes one place in the code", lambda text: len(_NAME.findall(text)) > _MOST_NAMES),
     (
         "does not say what to do or why",
