@@ -73,11 +73,11 @@ def test_a_memory_of_the_user_is_on_the_scale_of_the_project(few: Workspace) -> 
 
 def test_hits_that_are_only_the_nearest_are_marked_as_doubtful() -> None:
     weak, strong = Recollection("a", "fact", "A", score=0.1), Recollection("b", "fact", "B", 0.9)
-    assert Recollections([weak], certainty=0.15).is_doubtful
-    assert not Recollections([weak], certainty=0.5).is_doubtful
-    assert not Recollections([strong], certainty=0.15).is_doubtful  # it was named
-    assert not Recollections([weak], certainty=0.15, in_few=True).is_doubtful
-    assert not Recollections(certainty=0.15).is_doubtful
+    assert Recollections([weak], certainty=0.15).doubt
+    assert not Recollections([weak], certainty=0.5).doubt
+    assert not Recollections([strong], certainty=0.15).doubt  # it was named
+    assert not Recollections([weak], certainty=0.15, in_few=True).doubt
+    assert not Recollections(certainty=0.15).doubt
 
 
 def test_an_episode_is_recalled_with_the_sentence_that_answers(ws: Workspace) -> None:

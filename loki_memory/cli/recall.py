@@ -201,10 +201,8 @@ def _print_found(
 
 
 def _print_notes(found: Recollections) -> None:
-    from loki_memory.recall.result import DOUBTFUL
-
-    if found.is_doubtful:
-        note(DOUBTFUL)
+    if found.doubt:
+        note(found.doubt)
     if found.cut:
         note(f"{plural(found.cut, 'memory')} more, for which the budget has no room")
     elif not found and found.filtered:

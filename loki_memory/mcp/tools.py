@@ -29,7 +29,6 @@ from loki_memory.mcp.tool import ADDS, ADDS_EACH_TIME, READS, Tool
 from loki_memory.models.text import printable_line
 from loki_memory.models.worded_lesson import lesson as worded_lesson
 from loki_memory.models.worded_lesson import refuse_long
-from loki_memory.recall.result import DOUBTFUL
 
 if TYPE_CHECKING:
     from loki_memory.injection import line as lines
@@ -74,8 +73,8 @@ def recall(
         under=under,
         as_of=as_of,
     )
-    if found.is_doubtful:
-        workspace.notices.append(DOUBTFUL)
+    if found.doubt:
+        workspace.notices.append(found.doubt)
     asked = map(str, (query, k, kinds, task, files, error, deep, under, session, as_of))
     shown = page([in_a_line(hit) for hit in found], cursor, *asked)
     return RecallAnswer(

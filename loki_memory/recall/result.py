@@ -78,10 +78,11 @@ class Recollections(list[Recollection]):
         self.task = task  # the type of task that was asked for or detected
 
     @property
-    def is_doubtful(self) -> bool:
-        """Whether probably nothing is about the question: the hits are only the nearest."""
-        sure = self.in_few or (bool(self) and self[0].score > DOUBT)
-        return bool(self) and self.certainty < DOUBT and not sure
+    def doubt(self) -> str:
+        """Say that the hits are only the nearest, where probably nothing is about the question."""
+        if not self or self.in_few or self.certainty >= DOUBT or self[0].score > DOUBT:
+            return ""
+        return "probably nothing is about that; these are the nearest"
 
     def explained(self, parts: Iterable[dict[str, float]]) -> list[Recollection]:
         """The hits, with the parts of their scores as far as there are any."""
@@ -134,7 +135,6 @@ HIT = LogisticWeights(
 # and questions in other words were left out.
 STORE = LogisticWeights(-4.3, {"near": 9.3, "stored": -0.54, "asked": 0.91})
 DOUBT = 0.2  # chance below which the best hits of a store are probably about something else
-DOUBTFUL = "probably nothing is about that; these are the nearest"
 _EXACT = 0.95  # an id, a field, an error or a file that was asked for
 
 
