@@ -34,7 +34,7 @@ def test_defaults_are_in_force_where_nothing_is_set(tmp_path: Path) -> None:
     assert {name: value.value for name, value in config.values.items()} == {
         setting.name: setting.default for setting in SETTINGS
     }
-    assert (config.text(MODEL), config.get("recall.floor"), config.get(TRACK)) == ("auto", 22, 0)
+    assert (config.text(MODEL), config.get("recall.floor"), config.get(TRACK)) == ("auto", 8, 0)
     assert config.unknown == config.ignored == []
 
 
@@ -225,7 +225,7 @@ NARROWING = [
     ("local.place", "home", "here"),
     ("continuity.budget", 9000, 100),
     ("memory.stale", True, False),
-    ("recall.floor", 10, 90),
+    ("recall.floor", 5, 90),
 ]
 # Of these, what a workspace cannot widen beyond the default by itself.
 CONFIRMED = {
@@ -238,7 +238,7 @@ CONFIRMED = {
     "continuity.track": False,
     "gc.keep_days": 30,
     "memory.stale": False,
-    "recall.floor": 22,
+    "recall.floor": 8,
 }
 
 

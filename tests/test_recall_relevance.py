@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from loki_memory import Workspace
-from loki_memory.recall.result import Nearness, certainty, chance, chances
+from loki_memory.recall.result import (
+    Nearness,
+    Recollection,
+    Recollections,
+    certainty,
+    chance,
+    chances,
+)
 
 
 def test_a_chance_grows_with_nearness_and_falls_with_the_place() -> None:
@@ -62,3 +69,22 @@ def test_a_memory_of_the_user_is_on_the_scale_of_the_project(few: Workspace) -> 
     few.remember("My favourite editor theme is dark", scope="user")
     hits = few.recall("which port does the API use")
     assert hits[0].title == "The API listens on port 8080"
+
+
+def test_hits_that_are_only_the_nearest_are_marked_as_doubtful() -> None:
+    weak, strong = Recollection("a", "fact", "A", score=0.1), Recollection("b", "fact", "B", 0.9)
+    assert Recollections([weak], certainty=0.15).doubt
+    assert not Recollections([weak], certainty=0.5).doubt
+    assert not Recollections([strong], certainty=0.15).doubt  # it was named
+    assert not Recollections([weak], certainty=0.15, in_few=True).doubt
+    assert not Recollections(certainty=0.15).doubt
+
+
+def test_an_episode_is_recalled_with_the_sentence_that_answers(ws: Workspace) -> None:
+    ended = "All tests pass. The parser ignored the summary of each session."
+    ws.record({"goal": "/dev-story", "summary": ended, "outcome": "success"})
+    (hit,) = ws.recall("why was the summary ignored")
+    assert (hit.title, hit.excerpt) == (
+        "/dev-story",
+        "The parser ignored the summary of each session.",
+    )

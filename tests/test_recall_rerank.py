@@ -17,6 +17,7 @@ from loki_memory.recall.rerank import (
     Candidate,
     DatedPassage,
     choose,
+    excerpt,
     judged,
     newer_first,
     within,
@@ -212,3 +213,16 @@ def test_without_a_word_that_is_asked_for_the_order_stays() -> None:
     candidates = [one(0, 0.9), one(1, 0.8)]
     statements = [DatedPassage(0, "2026-01-01", "'a'"), DatedPassage(1, "2026-01-02", "'b'")]
     assert newer_first(candidates, statements, {}) == candidates
+
+
+def test_an_excerpt_is_the_sentence_that_answers_and_reads_as_one() -> None:
+    summary = (
+        "Fix login\nHere is what the lock does:\n- **The lock** was stale.\n"
+        "| lock | owner | gone |\nIt is removed when the owner of the lock is gone;"
+    )
+    asked = {"lock": 2.0, "owner": 3.0}
+    assert excerpt([summary], "Fix login", asked) == (
+        "It is removed when the owner of the lock is gone"
+    )
+    assert excerpt([summary], "Fix login", {"lock": 2.0}) == "The lock was stale."
+    assert excerpt(["Fix login"], "Fix login", asked) == ""

@@ -7,8 +7,10 @@ answer them, and to others, where nothing does; issues of SWE-ContextBench and p
 projects are put to the sessions of its repositories. Of each question the best match of the store
 is noted, with whether it is the question's own store, and of each of the best hits the signals of
 `recall/result.py`, with whether it answers. Logistic regressions give the weights of both chances,
-every set counting alike. The tables show the calibration error of each set, with the weights of the
-package and with weights that were fitted on the other sets alone, and how often recall is silent.
+every set counting alike. Small parts of LoCoMo and BEAM are stores of their own, so that sizes
+vary. The weights of a store's chance are those of the line without issues. The tables show the
+calibration error of each set, with the weights of the package and with weights that were fitted on
+the other sets alone, and how often recall is silent.
 """
 
 from __future__ import annotations
@@ -35,6 +37,9 @@ from loki_memory.settings import SETTINGS
 HITS = 8  # of a question that are looked at
 FOREIGN = 20  # questions of other stores that a store is asked
 BINS = 10
+SMALL = 60  # memories of a part of a store
+PARTS = 3  # of each store
+ISSUES = "SWE-ContextBench"
 FLOOR = next(int(one.default) for one in SETTINGS if one.name == "recall.floor") / 100
 
 
@@ -75,20 +80,31 @@ def ask(
 def of_stores(stores: Sequence[data.Store], most: int) -> Iterator[Asked]:
     """Questions that are put to their own store, and to the others under its names."""
     for number, store in enumerate(stores):
+        others = [
+            renamed(one.text, data.speakers(other), data.speakers(store))
+            for other in stores
+            if other.name != store.name
+            for one in other.answerable
+        ]
+        foreign = others[number :: max(1, len(others) // FOREIGN)][:FOREIGN]
         with tempfile.TemporaryDirectory() as folder:
             ours = Ours(store.documents, Path(folder) / "store", bulk=True)
             for own in store.answerable[:most]:
                 gold = {name for name, document in ours.documents.items() if document in own.gold}
                 yield from ask(ours.workspace, own.text, gold.__contains__, is_own=True)
-            others = [
-                renamed(one.text, data.speakers(other), data.speakers(store))
-                for other in stores
-                if other is not store
-                for one in other.answerable
-            ]
-            for text in others[number :: max(1, len(others) // FOREIGN)][:FOREIGN]:
+            for text in foreign:
                 yield from ask(ours.workspace, text, bool, is_own=False)
             ours.close()
+
+
+def parts(stores: Sequence[data.Store]) -> Iterator[data.Store]:
+    """Some memories of each store in a store of their own: the same questions, asked of few."""
+    for store in stores:
+        runs = [store.documents[n : n + SMALL] for n in range(0, len(store.documents), SMALL)]
+        for run in runs[1 :: max(1, len(runs) // PARTS)][:PARTS]:
+            held = {document.id for document in run}
+            questions = [one for one in store.answerable if one.gold <= held]
+            yield store._replace(documents=run, questions=questions)
 
 
 def of_issues(folder: Path, foreign: Sequence[str]) -> Iterator[Asked]:
@@ -130,14 +146,16 @@ def _tasks(workspace: Workspace, name: str, task_of: dict[str, str]) -> set[str]
 # -- weights ---------------------------------------------------------------------------------------
 
 
-def fitted(sets: Sequence[Sequence[Sample]], *, even: bool = False) -> LogisticWeights:
-    """Weights of a logistic regression in which every set counts alike.
+def fitted(
+    like: LogisticWeights, sets: Sequence[Sequence[Sample]], *, even: bool = False
+) -> LogisticWeights:
+    """Weights for the same signals by a logistic regression in which every set counts alike.
 
     `even`: and in each set what is true as much as what is not.
     """
     from sklearn.linear_model import LogisticRegression
 
-    names = [name for name in sets[0][0].signals if _varies(sets, name)]
+    names = [*like.each]
     signals, wanted, shares = [], [], []
     for samples in sets:
         true = sum(sample.is_true for sample in samples)
@@ -153,8 +171,10 @@ def fitted(sets: Sequence[Sequence[Sample]], *, even: bool = False) -> LogisticW
     return LogisticWeights(float(model.intercept_[0]), dict(each))
 
 
-def _varies(sets: Sequence[Sequence[Sample]], name: str) -> bool:
-    return len({sample.signals[name] for samples in sets for sample in samples}) > 1
+def without(sets: Mapping[str, Sequence[Sample]], name: str) -> list[Sequence[Sample]]:
+    """The sets of other data than one set."""
+    source = name.partition(",")[0]
+    return [samples for other, samples in sets.items() if other.partition(",")[0] != source]
 
 
 def error(weights: LogisticWeights, samples: Sequence[Sample]) -> float:
@@ -176,20 +196,20 @@ def silence(weights: LogisticWeights, samples: Sequence[Sample], *, own: bool) -
 def print_hits(sets: Mapping[str, Sequence[Sample]]) -> None:
     lines = []
     for name, samples in sets.items():
-        others = fitted([each for other, each in sets.items() if other != name])
+        others = fitted(HIT, without(sets, name))
         share = sum(sample.is_true for sample in samples) / len(samples)
         errors = (error(HIT, samples), error(others, samples))
         lines.append((name, str(len(samples)), f"{share:.3f}", *(f"{one:.3f}" for one in errors)))
     pooled = [sample for samples in sets.values() for sample in samples]
     lines.append(("all", str(len(pooled)), "", f"{error(HIT, pooled):.3f}", ""))
     print_lines(("set", "hits", "relevant", "error as shipped", "error, set left out"), lines)
-    say(f"weights of hits, all sets: {fitted([*sets.values()])}")
+    say(f"weights of hits, all sets: {fitted(HIT, [*sets.values()])}")
 
 
 def print_matches(sets: Mapping[str, Sequence[Sample]]) -> None:
     lines = []
     for name, samples in sets.items():
-        others = fitted([each for other, each in sets.items() if other != name], even=True)
+        others = fitted(STORE, without(sets, name), even=True)
         rates = [
             silence(weights, samples, own=own)
             for weights in (STORE, others)
@@ -198,7 +218,21 @@ def print_matches(sets: Mapping[str, Sequence[Sample]]) -> None:
         lines.append((name, str(len(samples)), *(f"{rate:.3f}" for rate in rates)))
     head = ("set", "questions", "right silence", "false", "right, set left out", "false")
     print_lines(head, lines)
-    say(f"weights of matches, all sets: {fitted([*sets.values()], even=True)}")
+    say(f"weights of matches, all sets: {fitted(STORE, [*sets.values()], even=True)}")
+    say(f"… without issues: {fitted(STORE, without(sets, ISSUES), even=True)}")
+
+
+def all_sets(folder: Path, most: int) -> dict[str, list[Asked]]:
+    """The samples of each set, with at most so many questions of a store."""
+    locomo, beam = data.locomo(folder), data.beam(folder)
+    prompts = [one.question.text for each in data.sessions(folder) for one in each.asked]
+    return {
+        "LoCoMo": list(of_stores(locomo, most)),
+        "LoCoMo, parts": list(of_stores([*parts(locomo)], most)),
+        "BEAM": list(of_stores(beam, most)),
+        "BEAM, parts": list(of_stores([*parts(beam)], most)),
+        ISSUES: list(of_issues(folder / "swe_context", prompts[:80])),
+    }
 
 
 def main() -> None:
@@ -206,15 +240,8 @@ def main() -> None:
     data.add_option(parser)
     parser.add_argument("--quick", action="store_true", help="fewer questions")
     options = parser.parse_args()
-    folder = data.folder(options)
     os.environ["LOKI_HOME"] = tempfile.mkdtemp()
-    most = 20 if options.quick else 80
-    prompts = [one.question.text for each in data.sessions(folder) for one in each.asked]
-    asked = {
-        "LoCoMo": list(of_stores(data.locomo(folder), most)),
-        "BEAM": list(of_stores(data.beam(folder), most)),
-        "SWE-ContextBench": list(of_issues(folder / "swe_context", prompts[:80])),
-    }
+    asked = all_sets(data.folder(options), 20 if options.quick else 80)
     print("the chance that a hit is relevant\n")
     print_hits({name: [hit for one in each for hit in one.hits] for name, each in asked.items()})
     print(f"\nthe chance that a store knows about a question, floor {FLOOR:.2f}\n")

@@ -23,7 +23,7 @@ from measures import auc, below
 from report import add_options, finish, number, print_lines, say, workplace
 from systems import Ours
 
-FLOORS = [hundredths / 100 for hundredths in range(10, 52, 2)]
+FLOORS = [hundredths / 100 for hundredths in range(6, 52, 2)]
 FOREIGN = 200  # questions of others that a store is asked at most
 SHOWN = 5
 

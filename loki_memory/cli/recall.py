@@ -195,17 +195,23 @@ def _print_found(
         if number < len(parts):
             made_of = "  ".join(f"{name} {value:.2f}" for name, value in parts[number].items())
             say(click.style(f"    {made_of}", dim=True))
-    if found.filtered and not found:
+    _print_notes(found)
+    if faint:
+        note(f"{plural(faint, 'memory')} more, hardly about that; --json lists all")
+
+
+def _print_notes(found: Recollections) -> None:
+    if found.doubt:
+        note(found.doubt)
+    if found.cut:
+        note(f"{plural(found.cut, 'memory')} more, for which the budget has no room")
+    elif not found and found.filtered:
         note(
             f"nothing is about that; {plural(found.filtered, 'memory')} below the floor not shown "
             "(LOKI_RECALL_FLOOR=0 shows them)"
         )
-    elif found.cut:
-        note(f"{plural(found.cut, 'memory')} more, for which the budget has no room")
     elif not found:
         note("nothing is remembered about that")
-    if faint:
-        note(f"{plural(faint, 'memory')} more, hardly about that; --json lists all")
 
 
 def _print_hit(hit: Recollection) -> None:
@@ -217,6 +223,8 @@ def _print_hit(hit: Recollection) -> None:
     say(f"{click.style(hit.id, fg='cyan')}  {said}")
     if hit.remedy:
         say(f"    -> {one_line(hit.remedy, 240)}")
+    if hit.excerpt:
+        say(f"    {one_line(hit.excerpt, 240)}")
     known = [f"{hit.score:.2f}", *hit.why]
     if hit.confidence is not None:
         known.append(f"confidence {hit.confidence:g}")

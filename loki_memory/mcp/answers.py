@@ -38,6 +38,7 @@ class HitLine(TypedDict):
     kind: str
     title: str
     remedy: str
+    excerpt: str
     why: list[str]
     score: float
     confidence: float | None

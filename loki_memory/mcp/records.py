@@ -41,6 +41,7 @@ def in_a_line(found: Recollection) -> HitLine:
         kind=found.kind,
         title=printable_line(found.title, WIDTH),
         remedy=printable_line(found.remedy, WIDTH),
+        excerpt=printable_line(found.excerpt, WIDTH),
         why=[printable_line(reason, WIDTH) for reason in found.why],
         score=round(found.score, 3),
         confidence=found.confidence,

@@ -73,6 +73,8 @@ def recall(
         under=under,
         as_of=as_of,
     )
+    if found.doubt:
+        workspace.notices.append(found.doubt)
     asked = map(str, (query, k, kinds, task, files, error, deep, under, session, as_of))
     shown = page([in_a_line(hit) for hit in found], cursor, *asked)
     return RecallAnswer(

@@ -242,6 +242,7 @@ def _one(
         contradicts=contradicting(home.index, memory.id),
         tokens=(memory.size + 3) // 4,
         remedy=_remedy(memory),
+        excerpt=_line(hit.excerpt),
     )
     return _RankedLine(recollection, memory.title, memory.slot or "", hit.parts)
 
@@ -314,7 +315,7 @@ def _is_stale(root: Path, cited: str) -> bool:
 
 def shown(hit: Recollection) -> str:
     """The line about a hit, and the reasons below it."""
-    return f"{hit.id} {hit.title}\n{'; '.join(hit.why)}"
+    return "\n".join((f"{hit.id} {hit.title}", hit.excerpt, "; ".join(hit.why)))
 
 
 def note_shown(

@@ -191,9 +191,7 @@ def newer_first(
     or a norm in it. A narrative has neither and keeps its order. Scores only change hands, so that
     no other candidate moves.
     """
-    weights: dict[str, float] = {}
-    for word, rare in rarity.items():
-        weights[_stem(word)] = max(rare, weights.get(_stem(word), 0.0))
+    weights = _by_stem(rarity)
     answers = [(statement, *_answer(statement.text, weights)) for statement in statements]
     most = max((cover for _, cover, _ in answers), default=0.0)
     enough = max(RIVAL * most, _ABOUT * sum(weights.values()))
@@ -213,6 +211,39 @@ def _answer(text: str, weights: Mapping[str, float]) -> tuple[float, bool]:
         (_cover(sentence, weights), bool(re.search(_VALUE, sentence) or re.search(_NORM, sentence)))
         for sentence in re.split(_SENTENCE_END, text)
     )
+
+
+_LEAST_WORDS = 4  # of a sentence that says something
+_MARKUP = r"^(?:[-*#>\s]+|\d+\.\s+)+|(?<!\S)\*+(?=[\w`])|(?<=[\w`:.!?)])\*+(?!\w)|;$"
+
+
+def excerpt(texts: Sequence[str], title: str, rarity: Mapping[str, float]) -> str:
+    """The sentence that covers most of a question, the first of equal ones; never the title.
+
+    >>> texts = ["Fix it\\nThe lock was stale. It is removed when its owner is gone."]
+    >>> excerpt(texts, "Fix it", {"owner": 2.0})
+    'It is removed when its owner is gone.'
+    """
+    weights = _by_stem(rarity)
+    sentences = (
+        " ".join(re.sub(_MARKUP, "", sentence.strip()).split())
+        for text in texts
+        for sentence in re.split(_SENTENCE_END, text)
+    )
+    telling = (
+        sentence
+        for sentence in sentences
+        if len(sentence.split()) >= _LEAST_WORDS
+        and not (sentence.endswith(":") or " | " in sentence or sentence in title)
+    )
+    return max(telling, key=lambda sentence: _cover(sentence, weights), default="")
+
+
+def _by_stem(rarity: Mapping[str, float]) -> dict[str, float]:
+    weights: dict[str, float] = {}
+    for word, rare in rarity.items():
+        weights[_stem(word)] = max(rare, weights.get(_stem(word), 0.0))
+    return weights
 
 
 def _cover(sentence: str, weights: Mapping[str, float]) -> float:
@@ -278,6 +309,7 @@ class Hit(NamedTuple):
     why: list[str]
     parts: dict[str, float]
     nearness: Nearness | None = None  # None where nothing was ranked
+    excerpt: str = ""  # of an episode, whose title is what was asked for and not what was found
 
 
 def explained(
