@@ -205,8 +205,33 @@ def _pattern(record: Mapping[str, Any]) -> str:
     return _with_remedy(record.get("pattern"), record.get("correct_approach"))
 
 
+# How `ingest` words that another program works: it helps whatever the wrong one meets next.
+_EXCHANGE = re.compile(r"Use `([^`]+)` instead of `([^`]+)`")
+
+
+class Exchange(NamedTuple):
+    """Advice to use one program in place of another."""
+
+    advice: str
+    program: str
+    wrong: str
+
+
+def exchange(text: str) -> Exchange | None:
+    """The advice to use another program with which a text begins.
+
+    >>> exchange("Use `python3` instead of `python`.").wrong
+    'python'
+    """
+    found = _EXCHANGE.match(text)
+    return Exchange(found[0], found[1], found[2]) if found else None
+
+
 def _anti_pattern(record: Mapping[str, Any]) -> str:
     fails = _text(record.get("what_fails"))
+    advised = exchange(_best(record))
+    if advised:
+        return f"{advised.advice}, which met: {_complained(fails.partition(_RUNNING)[0])}"
     fails = _complained(fails) if _was_printed("anti-pattern", record) else fails
     fails = ": ".join(filter(None, (fails, _text(record.get("why")))))
     return _with_remedy(fails, _best(record))

@@ -12,7 +12,15 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loki_memory.index.queries import titles
-from loki_memory.injection.line import ASKED, bullet, line, line_of_hit, told_text
+from loki_memory.injection.line import (
+    ASKED,
+    Exchange,
+    bullet,
+    exchange,
+    line,
+    line_of_hit,
+    told_text,
+)
 from loki_memory.journal import name_of
 from loki_memory.models.text import tokens
 from loki_memory.recall.result import Recollection
@@ -79,12 +87,37 @@ def repeats(line: str, earlier: str) -> bool:
     >>> repeats("- [fact-3] Never run `make lint` before committing", routine)
     False
     """
+    if (advised := _advised(line)) and advised == _advised(earlier):
+        return True
     if (run := _RUNS.match(line)) and all(part in earlier for part in run[1].split(" && ")):
         return True
     said = _words(line)
     if len(said) < _LEAST or not said <= _words(earlier):
         return False
     return bool(_NEGATION.search(line)) == bool(_NEGATION.search(earlier))
+
+
+def _advised(line: str) -> Exchange | None:
+    return exchange(_MARK.sub("", line).lstrip())
+
+
+def distinct(lines: Iterable[ToldLine]) -> list[ToldLine]:
+    """The lines without those that repeat an earlier one, which stands for them."""
+    seen: list[ToldLine] = []
+    for told in lines:
+        at = next((at for at, other in enumerate(seen) if _is_same(told, other)), None)
+        if at is None and told.text:
+            seen.append(told)
+        elif at is not None:
+            others = {*seen[at].others, told.id, *told.others} - {seen[at].id, ""}
+            seen[at] = seen[at]._replace(others=tuple(sorted(others)))
+    return seen
+
+
+def _is_same(told: ToldLine, other: ToldLine) -> bool:
+    if told.id and told.id in {other.id, *other.others}:
+        return True
+    return repeats(told.text, other.text)
 
 
 def fullest(lines: Sequence[str]) -> list[str]:
