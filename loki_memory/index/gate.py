@@ -76,6 +76,7 @@ LIKELY = (  # by the score from which on one session suffices
     "m.status = 'candidate' AND coalesce(json_extract(m.body, '$.type') <> 'preference', 0) "
     "AND json_extract(m.body, '$.score') >= 0.6"
 )
+_FEW_HAVE = 12  # memories, beyond which a word in common says nothing by itself
 _SUBJECT = 60  # characters in which a sentence names what it is about
 _RULE = "coalesce(json_extract(m.body, '$.key.template'), '') GLOB 'rule *'"
 # What somebody put into words on purpose, and no session was searched for.
@@ -128,6 +129,7 @@ class SharingLesson(NamedTuple):
     kind: str
     title: str
     body: str
+    is_stated: bool  # by what few memories have in common with the text, and put into words
 
 
 class GateEpisode(NamedTuple):
@@ -294,7 +296,7 @@ def lessons_sharing(
     index: Index, words: Sequence[str], least: int, limit: int
 ) -> list[SharingLesson]:
     """The lessons that have so many of these words, those with most of them first; of what somebody
-    put into words, one is enough.
+    put into words, one that few memories have is enough.
 
     The full text knows words by their stems, and two of them may have one.
     """
@@ -303,11 +305,14 @@ def lessons_sharing(
     of_word = "SELECT ? AS word, rowid FROM words WHERE words MATCH ?"
     matches = " UNION ALL ".join([of_word] * len(words))
     rows = index.ask(
-        "SELECT m.id, m.kind, m.title, m.body FROM (SELECT p.memory AS row, "  # noqa: S608
-        f"count(DISTINCT w.word) AS shared FROM ({matches}) AS w "
-        "JOIN passages AS p ON p.row = w.rowid GROUP BY p.memory) AS s "
-        f"JOIN live AS m ON m.row = s.row WHERE (s.shared >= ? OR {_STATED}) "
-        f"AND {TRUSTED} AND {PROVEN} ORDER BY s.shared DESC, m.id LIMIT ?",
+        f"WITH said AS ({matches}), "  # noqa: S608 - constants and question marks
+        f"rare AS (SELECT word FROM said GROUP BY word HAVING count(*) <= {_FEW_HAVE}), "
+        "s AS (SELECT p.memory AS row, count(DISTINCT said.word) AS shared, "
+        "max(said.word IN (SELECT word FROM rare)) AS is_rare "
+        "FROM said JOIN passages AS p ON p.row = said.rowid GROUP BY p.memory) "
+        f"SELECT m.id, m.kind, m.title, m.body, s.is_rare AND {_STATED} AS is_stated "
+        "FROM s JOIN live AS m ON m.row = s.row WHERE (s.shared >= ? OR is_stated) "
+        f"AND {TRUSTED} AND {PROVEN} ORDER BY is_stated DESC, s.shared DESC, m.id LIMIT ?",
         *(part for word in words for part in (word, phrase(word))),
         least,
         limit,

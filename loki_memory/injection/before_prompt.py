@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 _LINES = 3  # before a prompt: read at every one of them
 _LOOKED_AT = 8  # hits, some of which may be withheld
 # The chance of a lesson that is only like a prompt, and the words that both have. What somebody put
-# into words needs one. Read by hand on 330 prompts, mistakes that share fewer words with a prompt
-# were about something else.
+# into words needs one that is rare. Read by hand on 330 prompts, mistakes that share fewer words
+# with a prompt were about something else.
 _CHANCE = 0.2
 _SHARED = 3
 _MOST_WORDS, _COMPARED = 40, 100  # words that are looked up, and lessons that are compared
@@ -104,9 +104,8 @@ def _is_about_prompt(lesson: SharingLesson, words: frozenset[str]) -> bool:
     record = json.loads(lesson.body)
     if lesson.kind == "skill" or is_extracted(record) or is_about_rule(record):
         return False  # clients load skills themselves
-    is_stated = lesson.kind != "episode" and "key" not in record
     said = _ASIDE.sub("", gist(lesson.kind, lesson.title, record))
-    return len(words & _words(said)) >= (1 if is_stated else _SHARED)
+    return len(words & _words(said)) >= (1 if lesson.is_stated else _SHARED)
 
 
 def _words(text: str) -> frozenset[str]:
