@@ -139,6 +139,18 @@ def test_an_untrusted_workspace_is_silent_and_says_why(ws: Workspace, project: P
     assert [notice for notice in ws.notices if "is not trusted" in notice]
 
 
+def test_a_session_changes_no_file_of_a_clone_that_nobody_trusts(
+    ws: Workspace, project: Path
+) -> None:
+    view = project / ".loki/memory/semantic/patterns.json"
+    view.parent.mkdir(parents=True, exist_ok=True)
+    view.write_text('{"patterns": [{"id": "sem-1", "pattern": "Tests run in the sandbox"}]}\n')
+    ws.home.note_trust(is_trusted=False)
+    came = {path: path.read_bytes() for path in view.parent.rglob("*") if path.is_file()}
+    started(project)
+    assert came == {path: path.read_bytes() for path in view.parent.rglob("*") if path.is_file()}
+
+
 def test_nothing_is_told_where_memory_is_turned_off(
     ws: Workspace, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

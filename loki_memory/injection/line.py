@@ -91,7 +91,7 @@ def _was_printed(kind: str, record: Mapping[str, Any]) -> bool:
 def line(injected: InjectedLine) -> BulletLine:
     """Format a memory as a line of inert Markdown; a reader counts episodes, not hundredths."""
     name = injected.id.removeprefix("skill-") if injected.kind == "skill" else injected.id
-    notes = ["candidate"] if injected.status == "candidate" else []
+    notes = ["not confirmed"] if injected.status == "candidate" else []
     if injected.evidence > 1:
         notes.append(f"{injected.evidence} episodes")
     return BulletLine(name, injected.kind, injected.text, ", ".join(notes))

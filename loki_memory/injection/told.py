@@ -68,7 +68,7 @@ def note_told(
 # -- one lesson is told once -----------------------------------------------------------------------
 
 
-_MARK = re.compile(rf"^- \[[^\]]*\] (?:{ASKED})?|\((?:candidate|\d+ episodes?)(?:, [^()]*)?\)$")
+_MARK = re.compile(rf"^- \[[^\]]*\] (?:{ASKED})?|\((?:not confirmed|\d+ episodes?)(?:, [^()]*)?\)$")
 _EMPHASIS = frozenset({"always", "please", "every", "each", "sure", "must", "should", "first"})
 _NEGATION = re.compile(r"\b(?:never|not|no|without|avoid|instead)\b|n't\b", re.IGNORECASE)
 _RUNS = re.compile(r"- \[[^\]]*\] Run `([^`]+)`")
