@@ -102,31 +102,37 @@ def _advised(line: str) -> Exchange | None:
 
 
 def distinct(lines: Iterable[ToldLine]) -> list[ToldLine]:
-    """The lines without those that repeat an earlier one, which stands for them."""
-    seen: list[ToldLine] = []
+    """The lines without those of which another one says all, which stands for them."""
+    kept: list[ToldLine] = []
     for told in lines:
-        at = next((at for at, other in enumerate(seen) if _is_same(told, other)), None)
-        if at is None and told.text:
-            seen.append(told)
-        elif at is not None:
-            others = {*seen[at].others, told.id, *told.others} - {seen[at].id, ""}
-            seen[at] = seen[at]._replace(others=tuple(sorted(others)))
-    return seen
+        if not told.text:
+            continue
+        at = next((at for at, other in enumerate(kept) if _says_the_same(told, other)), None)
+        if at is None:
+            kept.append(told)
+        else:
+            kept[at] = _joined(kept[at], told)
+    return kept
 
 
-def _is_same(told: ToldLine, other: ToldLine) -> bool:
+def distinct_texts(lines: Iterable[str]) -> list[str]:
+    """The same for lines whose memories are not journaled."""
+    return [told.text for told in distinct(ToldLine("", line) for line in lines)]
+
+
+def _says_the_same(told: ToldLine, other: ToldLine) -> bool:
     if told.id and told.id in {other.id, *other.others}:
         return True
-    return repeats(told.text, other.text)
+    return repeats(told.text, other.text) or repeats(other.text, told.text)
 
 
-def fullest(lines: Sequence[str]) -> list[str]:
-    """The lines without those of which another one says all, and more."""
-    return [
-        line
-        for line in lines
-        if not any(repeats(line, other) and not repeats(other, line) for other in lines)
-    ]
+def _joined(kept: ToldLine, told: ToldLine) -> ToldLine:
+    """The line of two that says all that both say."""
+    first, second = (kept, told) if repeats(told.text, kept.text) else (told, kept)
+    if kept.id == told.id:
+        first, second = kept, told
+    others = {*first.others, second.id, *second.others} - {first.id, ""}
+    return first._replace(others=tuple(sorted(others)))
 
 
 def _words(line: str) -> set[str]:
