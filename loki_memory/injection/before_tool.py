@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from loki_memory.index import gate
 from loki_memory.injection.gate import Gate, as_hit, is_silent, told_before
-from loki_memory.injection.line import Exchange, exchange, record_of
+from loki_memory.injection.line import ProgramAdvice, program_advice, record_of
 from loki_memory.injection.told import distinct, note_told, told_lines
 from loki_memory.models.error_signature import head
 from loki_memory.models.text import long_symbols
@@ -97,7 +97,7 @@ def _of_command(
             yield as_hit("fact", lesson)
 
 
-def _is_due(lesson: gate.ToldLesson, advised: Exchange | None, command: str) -> bool:
+def _is_due(lesson: gate.ToldLesson, advised: ProgramAdvice | None, command: str) -> bool:
     """Check if a command is about to repeat a mistake, or one that was made with it again."""
     if advised:
         return applies(advised, command)
@@ -129,15 +129,15 @@ def _means_another(text: str, path: str) -> bool:
     )
 
 
-def advice(record: Mapping[str, Any]) -> Exchange | None:
+def advice(record: Mapping[str, Any]) -> ProgramAdvice | None:
     """The advice of a warning to use another program, if it gives any."""
-    return exchange(str(record.get("prevention") or ""))
+    return program_advice(str(record.get("prevention") or ""))
 
 
-def applies(advised: Exchange, command: str) -> bool:
+def applies(advised: ProgramAdvice, command: str) -> bool:
     """Check if a command runs the program that the advice is against.
 
-    >>> python3 = Exchange("Use `python3` instead of `python`", "python3", "python")
+    >>> python3 = ProgramAdvice("Use `python3` instead of `python`", "python3", "python")
     >>> applies(python3, "cd x && python a.py")
     True
     >>> applies(python3, "python3 a.py")

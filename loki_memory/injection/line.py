@@ -209,7 +209,7 @@ def _pattern(record: Mapping[str, Any]) -> str:
 _EXCHANGE = re.compile(r"Use `([^`]+)` instead of `([^`]+)`")
 
 
-class Exchange(NamedTuple):
+class ProgramAdvice(NamedTuple):
     """Advice to use one program in place of another."""
 
     advice: str
@@ -217,19 +217,19 @@ class Exchange(NamedTuple):
     wrong: str
 
 
-def exchange(text: str) -> Exchange | None:
+def program_advice(text: str) -> ProgramAdvice | None:
     """The advice to use another program with which a text begins.
 
-    >>> exchange("Use `python3` instead of `python`.").wrong
+    >>> program_advice("Use `python3` instead of `python`.").wrong
     'python'
     """
     found = _EXCHANGE.match(text)
-    return Exchange(found[0], found[1], found[2]) if found else None
+    return ProgramAdvice(found[0], found[1], found[2]) if found else None
 
 
 def _anti_pattern(record: Mapping[str, Any]) -> str:
     fails = _text(record.get("what_fails"))
-    advised = exchange(_best(record))
+    advised = program_advice(_best(record))
     if advised:
         return f"{advised.advice}, which met: {_complained(fails.partition(_RUNNING)[0])}"
     fails = _complained(fails) if _was_printed("anti-pattern", record) else fails

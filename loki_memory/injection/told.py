@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from loki_memory.index.queries import titles
 from loki_memory.injection.line import (
     ASKED,
-    Exchange,
+    ProgramAdvice,
     bullet,
-    exchange,
     line,
     line_of_hit,
+    program_advice,
     told_text,
 )
 from loki_memory.journal import name_of
@@ -97,8 +97,8 @@ def repeats(line: str, earlier: str) -> bool:
     return bool(_NEGATION.search(line)) == bool(_NEGATION.search(earlier))
 
 
-def _advised(line: str) -> Exchange | None:
-    return exchange(_MARK.sub("", line).lstrip())
+def _advised(line: str) -> ProgramAdvice | None:
+    return program_advice(_MARK.sub("", line).lstrip())
 
 
 def distinct(lines: Iterable[ToldLine]) -> list[ToldLine]:
