@@ -287,14 +287,13 @@ def test_among_few_memories_a_prompt_is_told_those_that_share_a_word_with_it(
     assert "npm test" not in told
 
 
-def test_a_prompt_of_few_words_is_told_nothing_that_is_merely_like_it(
+def test_a_prompt_of_few_words_is_told_what_somebody_worded_about_it(
     ws: Workspace, project: Path
 ) -> None:
     ws.remember("The tests of the shop run only if the database is up")
     fill(ws)
-    assert fire(project, "UserPromptSubmit", prompt="run the tests") == ""
-    prompt = "run the tests of the shop against the database"
-    assert "is up" in fire(project, "UserPromptSubmit", prompt=prompt)
+    assert "is up" in fire(project, "UserPromptSubmit", prompt="run the tests")
+    assert fire(project, "UserPromptSubmit", prompt="paint the fence green") == ""
 
 
 def test_few_memories_of_the_user_do_not_make_those_of_the_project_likely(

@@ -170,7 +170,7 @@ def test_a_candidate_that_mended_this_very_error_is_told_at_it(ws: Workspace) ->
     place = "anti-patterns/anti-0000000001"
     write(ws, f"semantic/{place}", **BELIEFS[place], **PRODUCED, status="candidate")
     assert REMEDY in at_error(ws)
-    assert "(candidate" in at_error(ws)
+    assert "(not confirmed" in at_error(ws)
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_who_asks_is_shown_candidates_as_such(ws: Workspace, place: str) -> None
     assert (name, "candidate") in [(hit.id, hit.status) for hit in ws.recall(GOAL)]
     shown = [line for line in ws.context(GOAL).text("detailed").splitlines() if name in line]
     assert len(shown) == 1
-    assert "(candidate" in shown[0]
+    assert "(not confirmed" in shown[0]
 
 
 # -- ledgers and handoffs ------------------------------------------------------------------------

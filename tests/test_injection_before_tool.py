@@ -136,9 +136,38 @@ def test_a_file_is_not_told_of_its_namesake_in_another_folder(ws: Workspace, pro
     assert "never edit" in before(project, "Edit", file_path=str(project / ".client/settings.json"))
 
 
-def test_a_name_that_many_folders_have_is_no_name(ws: Workspace, project: Path) -> None:
-    ws.remember("`index.ts` of the client exports nothing", kind="fact")
-    assert before(project, "Read", file_path=str(project / "server/index.ts")) == ""
+def test_a_name_that_several_folders_have_is_no_name(ws: Workspace, project: Path) -> None:
+    ws.remember("`exports.ts` of the client exports nothing", kind="fact")
+    server = project / "server/exports.ts"
+    assert "nothing" in before(project, "Read", file_path=str(server))
+    ws.record({"goal": "Look", "context": {"files_involved": ["client/exports.ts"]}})
+    assert before(project, "Read", "later", file_path=str(server)) == ""
+
+
+def said_once(**scores: float) -> dict[str, Any]:
+    """A session that said something of the code, more or less likely to matter."""
+    said = [
+        {"text": f"`{name}` reads the worktree, which rewrites it.", "type": "fact", "score": score}
+        for name, score in scores.items()
+    ]
+    return {"goal": "Look at it", "session": "s1", "captured": True, "statements": said}
+
+
+def test_an_edit_is_told_what_one_session_said_of_the_code_that_it_changes(
+    ws: Workspace, project: Path
+) -> None:
+    sure = "`staged_files` reads the worktree"
+    ws.record(said_once(staged_files=0.7, other_files=0.3))
+    ws.consolidate()
+    path = str(project / "src/hooks.py")
+    assert sure in before(project, "Edit", file_path=path, old_string="x = staged_files(repo)")
+    edits = [{"old_string": "y = staged_files(repo)", "new_string": ""}]
+    assert sure in before(project, "MultiEdit", "s2", file_path=path, edits=edits)
+    patch = "*** Update File: src/hooks.py\n@@\n-x = staged_files(repo)\n+x = 1\n"
+    assert sure in before(project, "apply_patch", "s3", input=patch)
+    added = patch.replace("-x", "+x")
+    assert before(project, "apply_patch", "s4", input=added) == ""
+    assert before(project, "Edit", "s5", file_path=path, old_string="other_files(repo)") == ""
 
 
 def test_a_patch_of_codex_names_its_files(ws: Workspace, project: Path) -> None:

@@ -61,7 +61,13 @@ def test_one_rule_of_a_linter_is_told_with_its_remedy(ws: Workspace, project: Pa
 
 def test_a_mistake_is_told_in_words_without_its_example(ws: Workspace, project: Path) -> None:
     mistake(project, "python", "No module named pytest", EXCHANGED, "no module")
-    assert told(ws).endswith("-> Use `python3` instead of `python`.")
+    assert told(ws).endswith("Use `python3` instead of `python`, which met: No module named pytest")
+
+
+def test_advice_that_mends_several_errors_is_told_once(ws: Workspace, project: Path) -> None:
+    mistake(project, "python", "No module named pytest", EXCHANGED, "no module")
+    mistake(project, "walrus", "invalid syntax in the walrus", EXCHANGED, "invalid")
+    assert told(ws).count("instead of `python`") == 1
 
 
 def test_the_words_of_a_user_are_told_as_a_users(ws: Workspace) -> None:
@@ -83,13 +89,13 @@ def test_a_sentence_of_several_sessions_is_told_for_any_goal(ws: Workspace) -> N
     assert said in told(ws, "Draw a picture of the moon")
 
 
-def test_a_convention_of_one_session_is_told_if_it_says_what_must_be(ws: Workspace) -> None:
+def test_a_convention_of_one_session_is_not_for_any_goal(ws: Workspace) -> None:
     norm = "The settings file should be committed, because every clone needs it."
     state(ws, "s1", text=norm, type="convention", score=0.7)
-    describes = "A release needs the signing key because the store checks it."
-    state(ws, "s2", text=describes, type="convention", score=0.7)
+    assert norm not in told(ws)
+    assert norm in told(ws, "Commit the settings file for every clone")
+    state(ws, "s1", "s2", text=norm, type="convention", score=0.7)
     assert norm in told(ws)
-    assert describes not in told(ws)
 
 
 def test_a_lesson_about_something_else_is_told_for_a_vague_goal_only(ws: Workspace) -> None:

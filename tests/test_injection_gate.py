@@ -139,6 +139,18 @@ def test_an_untrusted_workspace_is_silent_and_says_why(ws: Workspace, project: P
     assert [notice for notice in ws.notices if "is not trusted" in notice]
 
 
+def test_a_session_changes_no_file_of_a_clone_that_nobody_trusts(
+    ws: Workspace, project: Path
+) -> None:
+    view = project / ".loki/memory/semantic/patterns.json"
+    view.parent.mkdir(parents=True, exist_ok=True)
+    view.write_text('{"patterns": [{"id": "sem-1", "pattern": "Tests run in the sandbox"}]}\n')
+    ws.home.note_trust(is_trusted=False)
+    came = {path: path.read_bytes() for path in view.parent.rglob("*") if path.is_file()}
+    started(project)
+    assert came == {path: path.read_bytes() for path in view.parent.rglob("*") if path.is_file()}
+
+
 def test_nothing_is_told_where_memory_is_turned_off(
     ws: Workspace, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -254,14 +266,33 @@ def test_an_episode_without_a_finding_is_never_told(ws: Workspace, project: Path
     assert "[ep-" not in everywhere(project)
 
 
-def test_a_lesson_that_is_only_like_a_prompt_shares_three_words_with_it(
+def test_what_somebody_worded_needs_one_word_of_a_prompt_and_a_likely_one(
+    ws: Workspace, project: Path
+) -> None:
+    rules = (
+        "Emails are sent by the worker queue, not inside the request",
+        "Integration tests need docker compose up before they run",
+        "Prices are stored in cents as integers",
+        "Feature flags live in config/flags.yaml and are read at start",
+    )
+    for number in range(12):
+        ws.remember(f"Shelf {number} of the warehouse holds parcels for route {number}")
+    for rule in rules:
+        ws.remember(rule)
+    told = prompted(project, "Send a welcome email when somebody signs up", "a")
+    assert told.splitlines()[2:-1] == [f"- [{ws.remember(rules[0]).id}] {rules[0]}"]
+    assert prompted(project, "Rename the invoices page", "b") == ""
+
+
+def test_a_sentence_of_sessions_waits_for_a_prompt_that_names_its_code(
     ws: Workspace, project: Path
 ) -> None:
     for number in range(60):
         ws.remember(f"Shelf {number} of the warehouse holds parcels for route {number}")
-    ws.remember("Invoices of refunded orders are numbered by the ledger, not by the shop")
-    assert "refunded" not in prompted(project, "Could you rename the invoices page?", "few")
-    assert "refunded" in prompted(project, "Show the invoices of refunded orders", "many")
+    said = "`refund_numbers` are taken from the ledger of invoices, never from the shop."
+    state(ws, "s1", "s2", text=said, type="fact", score=0.9)
+    assert "ledger" not in prompted(project, "Show the invoices of the ledger in the shop", "few")
+    assert "ledger" in prompted(project, "Make refund_numbers shorter", "named")
 
 
 def test_a_lesson_about_the_rule_of_a_linter_waits_for_the_linter() -> None:

@@ -62,7 +62,8 @@ def told(workspace: Workspace, moment: Moment, session: str) -> str:
             given = (moment.text, "Bash", moment.target, session, "hook:PostToolUseFailure")
             return lesson(workspace, *given)
         case _:
-            return file_lessons(workspace, [moment.text], session, "hook:PreToolUse")
+            path = [moment.text]
+            return file_lessons(workspace, path, moment.target, session, "hook:PreToolUse")
 
 
 def rows(

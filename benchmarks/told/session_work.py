@@ -41,7 +41,7 @@ class Moment(NamedTuple):
 
     kind: str  # start, prompt, command, read, edit, error
     text: str = ""  # the prompt, the command, the path, or the error
-    target: str = ""  # the command that met an error
+    target: str = ""  # the command that met an error, or the text that an edit replaces
 
 
 def moments(path: Path) -> Iterator[Moment]:
@@ -71,7 +71,8 @@ def _of_block(block: dict[str, Any], home: str, commands: dict[str, str]) -> Ite
             yield Moment("command", command)
         elif block.get("name") in {"Read", *_EDITS} and isinstance(place, str):
             kind = "read" if block["name"] == "Read" else "edit"
-            yield Moment(kind, place.removeprefix(f"{home}/"))
+            changed = str(given.get("old_string") or "") if kind == "edit" else ""
+            yield Moment(kind, place.removeprefix(f"{home}/"), changed)
     elif block.get("type") == "tool_result" and block.get("is_error"):
         command = commands.get(str(block.get("tool_use_id")))
         if command:

@@ -32,7 +32,7 @@ from loki_memory.injection.line import (
     labelled,
     one_line,
 )
-from loki_memory.injection.told import fullest, repeats
+from loki_memory.injection.told import distinct_texts
 from loki_memory.models.fence import fenced
 from loki_memory.models.ids import MINTED_LENGTH, encode
 from loki_memory.models.text import BYTES_PER_TOKEN
@@ -292,14 +292,12 @@ def _count(lists: Lists) -> int:
 
 def _bullets(now: Now) -> dict[str, list[str]]:
     ledger = (one_line(entry, TEXT_LIMIT) for entry in now.ledger)
-    standing = fullest(list(filter(None, map(bullet, now.standing))))
-    memories = filter(None, map(bullet, now.memories))
+    standing = distinct_texts(map(bullet, now.standing))
+    memories = distinct_texts([*standing, *map(bullet, now.memories)])
     return {
         "standing": standing,
-        "memories": [
-            line for line in memories if not any(repeats(line, rule) for rule in standing)
-        ],
-        "mistakes": list(filter(None, map(bullet, now.mistakes))),
+        "memories": [line for line in memories if line not in standing],
+        "mistakes": distinct_texts(map(bullet, now.mistakes)),
         "handoffs": list(filter(None, map(bullet, now.handoffs))),
         "ledger": [labelled("ledger", entry) for entry in ledger if entry],
     }

@@ -18,11 +18,14 @@ _SESSION = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def sessionstart(workspace: Workspace, event: Event) -> Done:
-    """Take in files that others wrote, then give the brief, and what `verify` found last."""
-    returned = _returned(workspace)
-    workspace.sync()
+    """Take in files that others wrote, then give the brief, and what `verify` found last.
+
+    In a clone that its user does not trust nothing is taken in, which could change its files.
+    """
     if not workspace.home.trust().is_trusted:
         return Done(workspace.injection.clone_line())
+    returned = _returned(workspace)
+    workspace.sync()
     brief = _brief(workspace, event)
     is_due = _is_review_due(workspace) or workspace.injection.is_look_due()
     if is_due or _is_one_left_behind(workspace, event):

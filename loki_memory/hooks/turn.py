@@ -9,7 +9,7 @@ from typing import Any
 from loki_memory.hooks.response import COMMAND_TOOLS, Done, Event
 from loki_memory.workspace import Workspace
 
-_AT_PROMPT = "hook:UserPromptSubmit"
+_AT_PROMPT, _BEFORE_TOOL = "hook:UserPromptSubmit", "hook:PreToolUse"
 
 
 def userpromptsubmit(workspace: Workspace, event: Event) -> Done:
@@ -40,16 +40,32 @@ _MOST, _FILES = 4_000, 4  # characters of a command, files of a patch
 def pretooluse(workspace: Workspace, event: Event) -> Done:
     """Return what is known about a command, or about the files of a call; nothing is forbidden."""
     workspace.home.assume_scanned()
-    given, surface = _given(event), "hook:PreToolUse"
+    given = _given(event)
     if event.text("tool_name") in COMMAND_TOOLS:
         line = _command(event)
         patched = _PATCHED.findall(line)
-        if not patched:
-            return Done(workspace.injection.command_lesson(line[:_MOST], event.session, surface))
-        return Done(workspace.injection.file_lessons(patched[:_FILES], event.session, surface))
+        if patched:
+            return _about_files(workspace, event, patched, _without(line))
+        asked = (line[:_MOST], event.session, _BEFORE_TOOL)
+        return Done(workspace.injection.command_lesson(*asked))
     path = given.get("file_path") or given.get("notebook_path") or given.get("path")
-    paths = [path] if isinstance(path, str) else _PATCHED.findall(_text(given.get("input")))
-    return Done(workspace.injection.file_lessons(paths[:_FILES], event.session, surface))
+    if not isinstance(path, str):
+        patch = _text(given.get("input"))
+        return _about_files(workspace, event, _PATCHED.findall(patch), _without(patch))
+    edits = given.get("edits")
+    changes = [given, *(edits if isinstance(edits, list) else ())]
+    replaced = (change.get("old_string") for change in changes if isinstance(change, dict))
+    return _about_files(workspace, event, [path], "\n".join(_texts([*replaced])))
+
+
+def _about_files(workspace: Workspace, event: Event, paths: list[str], changed: str) -> Done:
+    given = (paths[:_FILES], changed[:_MOST], event.session, _BEFORE_TOOL)
+    return Done(workspace.injection.file_lessons(*given))
+
+
+def _without(patch: str) -> str:
+    """The lines that a patch takes out."""
+    return "\n".join(line for line in patch.splitlines() if line.startswith("-"))
 
 
 def posttooluse(workspace: Workspace, event: Event) -> Done:

@@ -21,8 +21,9 @@ What hooks, CONTINUITY.md and briefs say unasked passes two conditions first:
            - rules that `seed` found in an instruction file, which the client loads itself.
            Other episodes, ledgers and handoffs are no beliefs and are not asked this.
 
-One exception: right after an error, a candidate is told that knows this very error and what mended
-it (`MENDED`).
+Two exceptions: right after an error, a candidate is told that knows this very error and what mended
+it (`MENDED`); where the very code is at hand that a sentence of one session names, that sentence is
+told if it is likely to matter (`LIKELY`), for this is the other session that met the name.
 
 Each condition is SQL about a row of the index that the statement calls `m`. The named queries below
 them answer with what passed.
@@ -71,6 +72,16 @@ PROVEN = f"""CASE
   WHEN m.kind = 'fact' THEN json_extract(m.body, '$.key.topic') IS NULL
   ELSE 1 END"""
 
+LIKELY = (  # by the score from which on one session suffices
+    "m.status = 'candidate' AND coalesce(json_extract(m.body, '$.type') <> 'preference', 0) "
+    "AND json_extract(m.body, '$.score') >= 0.6"
+)
+_FEW_HAVE = 12  # memories, beyond which a word in common says nothing by itself
+_SUBJECT = 60  # characters in which a sentence names what it is about
+_RULE = "coalesce(json_extract(m.body, '$.key.template'), '') GLOB 'rule *'"
+# What somebody put into words on purpose, and no session was searched for.
+_STATED = "m.kind <> 'episode' AND json_extract(m.body, '$.key') IS NULL"
+
 
 _LESSON = (  # the columns of a ToldLesson
     "SELECT m.id, m.title, m.confidence, m.status, (SELECT count(*) FROM edges AS e "
@@ -118,6 +129,7 @@ class SharingLesson(NamedTuple):
     kind: str
     title: str
     body: str
+    is_stated: bool  # by what few memories have in common with the text, and put into words
 
 
 class GateEpisode(NamedTuple):
@@ -207,12 +219,18 @@ def routine(index: Index) -> list[ToldLesson]:
 
 
 def file_lessons(index: Index, path: str, name: str) -> list[tuple[str, ToldLesson]]:
-    """The beliefs about a file, with their kinds: those that cite it, then those that name it."""
+    """The beliefs about a file, with their kinds: those that cite it, then those that name it.
+
+    A name that memory knows of another file may mean any of them.
+    """
     rows = index.ask(
         f"SELECT t.*, m.kind FROM ({_LESSON}) AS t JOIN live AS m ON m.id = t.id "  # noqa: S608
         "LEFT JOIN edges AS cited ON cited.source = m.id AND cited.target = 'file:' || ?1 "
         f"WHERE m.kind IN ('fact', 'pattern', 'anti-pattern') AND {TRUSTED} AND {PROVEN} "
-        "AND (cited.target IS NOT NULL OR ?2 <> '' AND instr(m.title, ?2) > 0) "
+        "AND (cited.target IS NOT NULL OR ?2 <> '' AND instr(m.title, ?2) > 0 "
+        "AND NOT EXISTS (SELECT 1 FROM edges AS o WHERE o.target BETWEEN 'file:' AND 'file;' "
+        "AND o.target LIKE 'file:%/' || ?2 AND o.target NOT LIKE '%/' || ?1 "
+        "AND o.target <> 'file:' || ?1)) "
         "GROUP BY m.id ORDER BY cited.target IS NULL, m.confidence DESC, m.id LIMIT 8",
         path,
         name,
@@ -251,15 +269,25 @@ def lessons_among(
     return [(row[-1], DatedLesson(*row[:-1])) for row in rows]
 
 
-def lessons_naming(index: Index, names: Sequence[str]) -> list[tuple[str, ToldLesson]]:
-    """The lessons that name a piece of code, with their kinds, the surest first."""
+def lessons_naming(
+    index: Index, names: Sequence[str], least: int = 1
+) -> list[tuple[str, ToldLesson]]:
+    """The lessons about so many of some pieces of code, with their kinds, the surest first.
+
+    What a sentence is about comes first in it. One about the rule of a linter waits for the linter.
+    """
+    if len(names) < least:
+        return []
     rows = index.ask(
         f"SELECT t.*, m.kind FROM ({_LESSON}) AS t JOIN live AS m ON m.id = t.id "  # noqa: S608
         "JOIN marks AS k ON k.memory = m.row "
         f"WHERE k.mark IN ({_marks(names)}) AND m.kind IN ('fact', 'pattern', 'anti-pattern') "
-        f"AND m.scope <> 'session' AND {TRUSTED} AND {PROVEN} "
-        "GROUP BY m.id ORDER BY count(*) DESC, m.confidence DESC, m.id LIMIT 8",
+        f"AND m.scope <> 'session' AND {TRUSTED} AND ({PROVEN} OR {LIKELY}) AND NOT {_RULE} "
+        f"AND instr(substr(m.title, 1, {_SUBJECT}), substr(k.mark, length('symbol:') + 1)) > 0 "
+        "GROUP BY m.id HAVING count(*) >= ? "
+        "ORDER BY count(*) DESC, m.confidence DESC, m.id LIMIT 8",
         *(f"symbol:{name}" for name in names),
+        least,
     )
     return [(row[-1], ToldLesson(*row[:-1])) for row in rows]
 
@@ -267,20 +295,24 @@ def lessons_naming(index: Index, names: Sequence[str]) -> list[tuple[str, ToldLe
 def lessons_sharing(
     index: Index, words: Sequence[str], least: int, limit: int
 ) -> list[SharingLesson]:
-    """The lessons that have several of these words, those with most of them first.
+    """The lessons that have so many of these words, those with most of them first; of what somebody
+    put into words, one that few memories have is enough.
 
     The full text knows words by their stems, and two of them may have one.
     """
-    if len(words) < least:
+    if not words:
         return []
     of_word = "SELECT ? AS word, rowid FROM words WHERE words MATCH ?"
     matches = " UNION ALL ".join([of_word] * len(words))
     rows = index.ask(
-        "SELECT m.id, m.kind, m.title, m.body FROM (SELECT p.memory AS row, "  # noqa: S608
-        f"count(DISTINCT w.word) AS shared FROM ({matches}) AS w "
-        "JOIN passages AS p ON p.row = w.rowid GROUP BY p.memory HAVING shared >= ?) AS s "
-        "JOIN live AS m ON m.row = s.row "
-        f"WHERE {TRUSTED} AND {PROVEN} ORDER BY s.shared DESC, m.id LIMIT ?",
+        f"WITH said AS ({matches}), "  # noqa: S608 - constants and question marks
+        f"rare AS (SELECT word FROM said GROUP BY word HAVING count(*) <= {_FEW_HAVE}), "
+        "s AS (SELECT p.memory AS row, count(DISTINCT said.word) AS shared, "
+        "max(said.word IN (SELECT word FROM rare)) AS is_rare "
+        "FROM said JOIN passages AS p ON p.row = said.rowid GROUP BY p.memory) "
+        f"SELECT m.id, m.kind, m.title, m.body, s.is_rare AND {_STATED} AS is_stated "
+        "FROM s JOIN live AS m ON m.row = s.row WHERE (s.shared >= ? OR is_stated) "
+        f"AND {TRUSTED} AND {PROVEN} ORDER BY is_stated DESC, s.shared DESC, m.id LIMIT ?",
         *(part for word in words for part in (word, phrase(word))),
         least,
         limit,
@@ -316,14 +348,14 @@ def standing(index: Index, limit: int) -> list[ToldLesson]:
 
 
 def general(index: Index, limit: int) -> list[ToldLesson]:
-    """Sentences of sessions that may hold for any work: those of several episodes, then the
-    surest; of one episode, conventions only.
+    """Sentences of sessions that may hold for any work, those of most episodes first: what one
+    session alone said is about its own work.
     """
     rows = index.ask(
         f"{_LESSON} WHERE m.kind = 'fact' AND m.status = 'active' AND m.scope <> 'session' "
         "AND json_extract(m.body, '$.key.statement') IS NOT NULL "
         "AND coalesce(json_extract(m.body, '$.type'), '') NOT IN ('preference', 'rule') "
-        "AND (evidence > 1 OR json_extract(m.body, '$.type') = 'convention') "
+        "AND evidence > 1 "
         f"AND {TRUSTED} AND {PROVEN} ORDER BY evidence DESC, m.confidence DESC, m.id LIMIT ?",
         limit,
     )

@@ -75,11 +75,11 @@ class Injector:
 
         return command_lesson(self._workspace, command, session, surface)
 
-    def file_lessons(self, paths: Sequence[str], session: str, surface: str) -> str:
-        """The beliefs about files that are about to be read or changed."""
+    def file_lessons(self, paths: Sequence[str], changed: str, session: str, surface: str) -> str:
+        """The beliefs about files that are about to be read, or about code that is `changed`."""
         from loki_memory.injection.before_tool import file_lessons
 
-        return file_lessons(self._workspace, paths, session, surface)
+        return file_lessons(self._workspace, paths, changed, session, surface)
 
     def is_look_due(self) -> bool:
         """Check if memory changed since it was verified last."""

@@ -69,7 +69,8 @@ def _exchanges(workspace: OpenWorkspace, error: str, tool: str, command: str) ->
         record = record_of(workspace, hit.id)
         is_same = record.get("key", {}).get("template") == met.template
         is_known = hit.evidence > 1 and teaches(error, tool, command)
-        if (is_same or is_known) and applies(advice(record), command):
+        advised = advice(record)
+        if advised and (is_same or is_known) and applies(advised, command):
             return [hit]
     return []
 

@@ -23,13 +23,14 @@ if TYPE_CHECKING:
 
 _LINES = 3  # before a prompt: read at every one of them
 _LOOKED_AT = 8  # hits, some of which may be withheld
-# A lesson that is only like a prompt. Read by hand on 450 prompts, lessons that share fewer words
-# were about something else; with three of them and this chance they were about it.
-_CHANCE = 0.12
+# The chance of a lesson that is only like a prompt, and the words that both have. What somebody put
+# into words needs one that is rare. Read by hand on 330 prompts, mistakes that share fewer words
+# with a prompt were about something else.
+_CHANCE = 0.2
 _SHARED = 3
 _MOST_WORDS, _COMPARED = 40, 100  # words that are looked up, and lessons that are compared
-_LONG_NAME = 6  # letters of a name of code that tells one thing from another
 _BEGINNING = 300  # characters in which a long prompt says what it is about; plans name all code
+_SEVERAL = 2  # names of code that a lesson and a plan have in common
 _CONTENT = 2  # words that say something: "fix it up" has one
 _ASIDE = re.compile(r" \(running [^()]*\)| E\.g\. .*")  # the command that failed, and an example
 # What only a printed error has: a label, a code, or the rule of a linter at the end of a line.
@@ -93,14 +94,18 @@ def _near(
 
 
 def _is_about_prompt(lesson: SharingLesson, words: frozenset[str]) -> bool:
-    """Check if a lesson says several words of a prompt. One about the rule of a linter waits for
-    the linter.
+    """Check if a lesson may be about a prompt, by the words of both.
+
+    A sentence of a session is about one place in the code, whatever words it has: it waits for a
+    prompt that names the place. What is about the rule of a linter waits for the linter.
     """
-    from loki_memory.injection.line import gist
+    from loki_memory.injection.line import gist, is_extracted
 
     record = json.loads(lesson.body)
+    if lesson.kind == "skill" or is_extracted(record) or is_about_rule(record):
+        return False  # clients load skills themselves
     said = _ASIDE.sub("", gist(lesson.kind, lesson.title, record))
-    return not is_about_rule(record) and len(words & _words(said)) >= _SHARED
+    return len(words & _words(said)) >= (1 if lesson.is_stated else _SHARED)
 
 
 def _words(text: str) -> frozenset[str]:
@@ -127,18 +132,18 @@ def _quoted(workspace: OpenWorkspace, prompt: str) -> list[Recollection]:
 
 
 def _naming(workspace: OpenWorkspace, prompt: str) -> list[Recollection]:
-    """The lessons that name code which a prompt names where it says what it is about."""
+    """The lessons that name code which a prompt names: one name where the prompt says what it is
+    about, or several anywhere in it.
+    """
     if prompt.islower() and prompt.replace(" ", "").isalnum():
         return []
     from loki_memory.index.gate import lessons_naming
-    from loki_memory.models.text import symbols
+    from loki_memory.models.text import long_symbols
 
-    said = _FILE_NAME.sub(" ", prompt[:_BEGINNING])  # lessons about files wait for the files
-    every = [*symbols(said), *symbols(said.replace(".", " "))]  # also what a package is asked for
-    names = [name for name in dict.fromkeys(every) if len(name) >= _LONG_NAME]
-    if not names:
-        return []
-    return [as_hit(kind, lesson) for kind, lesson in lessons_naming(workspace.index, names)]
+    said = _FILE_NAME.sub(" ", prompt)  # lessons about files wait for the files
+    named = lessons_naming(workspace.index, long_symbols(said[:_BEGINNING]))
+    named += lessons_naming(workspace.index, long_symbols(said), _SEVERAL)
+    return [as_hit(kind, lesson) for kind, lesson in named]
 
 
 def states_goal(prompt: str) -> bool:

@@ -4,7 +4,8 @@ A command is told the mistake that was made with it before: always if it has the
 was refused or runs a program in whose place another one works, otherwise if two episodes met the
 error and somebody knows what to do. A linter is told the two rules that were broken most often,
 before it runs for the first time. A commit is told the routine. A file is told the lessons that
-cite or name it. Each is told once in a session; the call itself is neither judged nor changed.
+cite or name it, and those that name the code which is about to be changed. Each is told once in a
+session; the call itself is neither judged nor changed.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from loki_memory.index import gate
 from loki_memory.injection.gate import Gate, as_hit, is_silent, told_before
-from loki_memory.injection.line import record_of
-from loki_memory.injection.told import note_told, told_lines
+from loki_memory.injection.line import ProgramAdvice, program_advice, record_of
+from loki_memory.injection.told import distinct, note_told, told_lines
 from loki_memory.models.error_signature import head
+from loki_memory.models.text import long_symbols
 from loki_memory.recall.result import Recollection
 
 if TYPE_CHECKING:
@@ -32,12 +33,6 @@ _AGAIN = 2  # episodes that met an error, unless the command repeats it
 _PARTS = re.compile(r"&&|\|\||[;|\n]")
 _MOST_PARTS = 12  # of a chain of commands
 _OPTION = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
-# Names that many folders have: a lesson that names one may mean any of them.
-_ANYWHERE = re.compile(
-    r"(?:readme|changelog|license|index|main|mod|lib|app|config|utils?|types?|setup|package|test"
-    r"|__init__|conftest|makefile|dockerfile)\b",
-    re.IGNORECASE,
-)
 _SHORT = 6  # characters of a name that says little
 
 
@@ -52,14 +47,20 @@ def command_lesson(workspace: OpenWorkspace, command: str, session: str, surface
     return _told(workspace, hits, command, session, surface)
 
 
-def file_lessons(workspace: OpenWorkspace, paths: Sequence[str], session: str, surface: str) -> str:
-    """Lines about files that are about to be read or changed; empty if there is nothing to say."""
+def file_lessons(
+    workspace: OpenWorkspace, paths: Sequence[str], changed: str, session: str, surface: str
+) -> str:
+    """Lines about files that are about to be read, or about the code of them that is `changed`;
+    empty if there is nothing to say.
+    """
     if is_silent(workspace):
         return ""
     workspace.home.ensure("folders")
     root = str(workspace.layout.root)
     inside = [posixpath.relpath(path, root) if path.startswith(root) else path for path in paths]
     hits = [hit for path in inside for hit in _of_file(workspace, path)]
+    named = gate.lessons_naming(workspace.index, long_symbols(changed))
+    hits += [as_hit(kind, lesson) for kind, lesson in named]
     at_place = {hit.id for hit in hits}
     return _told(workspace, hits, " ".join(inside), session, surface, at_place)
 
@@ -72,7 +73,7 @@ def _told(
     surface: str,
     at_place: Container[str] = (),
 ) -> str:
-    lines = list(islice(told_lines(Gate(workspace, session), hits, at_place), _LINES))
+    lines = distinct(told_lines(Gate(workspace, session), hits, at_place))[:_LINES]
     note_told(workspace, lines, surface, why, session)
     return "".join(f"{told.text}\n" for told in lines)
 
@@ -80,26 +81,23 @@ def _told(
 def _of_command(
     workspace: OpenWorkspace, command: str, heads: Sequence[str], known: Collection[str]
 ) -> Iterator[Recollection]:
-    given: set[str] = set()
     for name in heads:
         lessons = gate.command_lessons(workspace.index, name)
         records = {lesson.id: record_of(workspace, lesson.id) for lesson in lessons}
         rules = {lesson for lesson, record in records.items() if "commands" in record}
         room = _RULES - len(rules.intersection(known))
         for lesson in lessons:
-            advised = advice(records[lesson.id])
-            if advised in given or not _is_due(lesson, advised, command):
+            if not _is_due(lesson, advice(records[lesson.id]), command):
                 continue
             room -= lesson.id in rules
             if lesson.id not in rules or room >= 0:
-                given |= {advised} - {""}
                 yield as_hit("anti-pattern", lesson)
     if "git commit" in heads:
         for lesson in gate.routine(workspace.index):
             yield as_hit("fact", lesson)
 
 
-def _is_due(lesson: gate.ToldLesson, advised: str, command: str) -> bool:
+def _is_due(lesson: gate.ToldLesson, advised: ProgramAdvice | None, command: str) -> bool:
     """Check if a command is about to repeat a mistake, or one that was made with it again."""
     if advised:
         return applies(advised, command)
@@ -110,8 +108,8 @@ def _is_due(lesson: gate.ToldLesson, advised: str, command: str) -> bool:
 
 def _of_file(workspace: OpenWorkspace, path: str) -> Iterator[Recollection]:
     name = posixpath.basename(path)
-    is_known = len(name) >= _SHORT and not _ANYWHERE.match(name)
-    for kind, lesson in gate.file_lessons(workspace.index, path, name if is_known else ""):
+    name = name if len(name) >= _SHORT else ""
+    for kind, lesson in gate.file_lessons(workspace.index, path, name):
         if not _means_another(lesson.title, path):
             yield as_hit(kind, lesson)
 
@@ -131,30 +129,21 @@ def _means_another(text: str, path: str) -> bool:
     )
 
 
-# -- advice to use one program in place of another -------------------------------------------------
-
-# `ingest` words it: "Use `python3` instead of `python`." Such a lesson helps whatever error the
-# wrong program meets next, and only where a command runs the wrong program.
-
-_EXCHANGE = re.compile(r"Use `([^`]+)` instead of `([^`]+)`")
+def advice(record: Mapping[str, Any]) -> ProgramAdvice | None:
+    """The advice of a warning to use another program, if it gives any."""
+    return program_advice(str(record.get("prevention") or ""))
 
 
-def advice(record: Mapping[str, Any]) -> str:
-    """The advice that a warning gives to use another program; empty if it gives none."""
-    found = _EXCHANGE.match(str(record.get("prevention") or ""))
-    return found[0] if found else ""
-
-
-def applies(advised: str, command: str) -> bool:
+def applies(advised: ProgramAdvice, command: str) -> bool:
     """Check if a command runs the program that the advice is against.
 
-    >>> applies("Use `python3` instead of `python`", "cd x && python a.py")
+    >>> python3 = ProgramAdvice("Use `python3` instead of `python`", "python3", "python")
+    >>> applies(python3, "cd x && python a.py")
     True
-    >>> applies("Use `python3` instead of `python`", "python3 a.py")
+    >>> applies(python3, "python3 a.py")
     False
     """
-    found = _EXCHANGE.match(advised)
-    return found is not None and _runs(command, found[2]) and not _runs(command, found[1])
+    return _runs(command, advised.wrong) and not _runs(command, advised.program)
 
 
 def _runs(command: str, program: str) -> bool:

@@ -26,7 +26,7 @@ from loki_memory.injection.gate import (
 )
 from loki_memory.injection.line import BulletLine, bullet, gist, tellable
 from loki_memory.injection.nearest import SessionGoal, general, nearest, noted
-from loki_memory.injection.told import ToldLine, fullest, note_told, repeats, told_lines
+from loki_memory.injection.told import ToldLine, distinct, note_told, told_lines
 from loki_memory.models.text import tokens
 from loki_memory.recall.result import Recollection
 
@@ -75,9 +75,9 @@ def brief_lines(
         return []
     workspace.home.ensure("folders")
     passes = Gate(workspace)
-    rules = _fullest(list(islice(told_lines(passes, _rules(workspace)), _RULES)))
+    rules = distinct(islice(told_lines(passes, _rules(workspace)), _RULES))
     often = _often(workspace, passes)
-    known = {told.id for told in rules}.union(*((told.id, *told.others) for told in often.line))
+    known = {name for told in (*rules, *often.line) for name in (told.id, *told.others)}
     parts = (
         rules,
         often.line,
@@ -88,23 +88,7 @@ def brief_lines(
         () if goal.strip() else told_lines(passes, noted(workspace)),
         islice(told_lines(passes, general(workspace)), _GENERAL),
     )
-    return list(_fitting(_distinct(chain.from_iterable(parts))))
-
-
-def _fullest(lines: Sequence[ToldLine]) -> list[ToldLine]:
-    """The lines without those of which another one says all, and more."""
-    texts = fullest([told.text for told in lines])
-    return [told for told in lines if told.text in texts]
-
-
-def _distinct(lines: Iterable[ToldLine]) -> Iterator[ToldLine]:
-    """The lines without those that repeat an earlier one, in the same words or in fewer."""
-    seen: list[ToldLine] = []
-    for told in lines:
-        is_known = any(told.id == other.id if told.id else told == other for other in seen)
-        if told.text and not is_known and not any(repeats(told.text, line.text) for line in seen):
-            seen.append(told)
-            yield told
+    return list(_fitting(distinct(chain.from_iterable(parts))))
 
 
 def _fitting(lines: Iterable[ToldLine]) -> Iterator[ToldLine]:

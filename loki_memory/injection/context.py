@@ -140,7 +140,6 @@ def _why_withheld(workspace: OpenWorkspace) -> str:
     """One line about memories that came with an untrusted clone; empty in a trusted one."""
     if workspace.home.trust().is_trusted:
         return ""
-    workspace.home.ensure("folders")
     return clone_line(workspace)
 
 

@@ -91,7 +91,7 @@ def _was_printed(kind: str, record: Mapping[str, Any]) -> bool:
 def line(injected: InjectedLine) -> BulletLine:
     """Format a memory as a line of inert Markdown; a reader counts episodes, not hundredths."""
     name = injected.id.removeprefix("skill-") if injected.kind == "skill" else injected.id
-    notes = ["candidate"] if injected.status == "candidate" else []
+    notes = ["not confirmed"] if injected.status == "candidate" else []
     if injected.evidence > 1:
         notes.append(f"{injected.evidence} episodes")
     return BulletLine(name, injected.kind, injected.text, ", ".join(notes))
@@ -205,8 +205,33 @@ def _pattern(record: Mapping[str, Any]) -> str:
     return _with_remedy(record.get("pattern"), record.get("correct_approach"))
 
 
+# How `ingest` words that another program works: it helps whatever the wrong one meets next.
+_EXCHANGE = re.compile(r"Use `([^`]+)` instead of `([^`]+)`")
+
+
+class ProgramAdvice(NamedTuple):
+    """Advice to use one program in place of another."""
+
+    advice: str
+    program: str
+    wrong: str
+
+
+def program_advice(text: str) -> ProgramAdvice | None:
+    """The advice to use another program with which a text begins.
+
+    >>> program_advice("Use `python3` instead of `python`.").wrong
+    'python'
+    """
+    found = _EXCHANGE.match(text)
+    return ProgramAdvice(found[0], found[1], found[2]) if found else None
+
+
 def _anti_pattern(record: Mapping[str, Any]) -> str:
     fails = _text(record.get("what_fails"))
+    advised = program_advice(_best(record))
+    if advised:
+        return f"{advised.advice}, which met: {_complained(fails.partition(_RUNNING)[0])}"
     fails = _complained(fails) if _was_printed("anti-pattern", record) else fails
     fails = ": ".join(filter(None, (fails, _text(record.get("why")))))
     return _with_remedy(fails, _best(record))

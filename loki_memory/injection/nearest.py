@@ -41,8 +41,9 @@ _JUST_NOW, _LATELY = 5, 20
 _SAYS_LITTLE = 6  # words: a goal with fewer says little, such as "address the review comments"
 _GENERAL = 100  # sentences of sessions that are looked at for any goal
 _NOTED = 3  # beliefs of each kind that are told without a goal
-_NORM = re.compile(r"\b(?:must|should|always|never|every)\b", re.IGNORECASE)
-_LIMIT = re.compile(r"\b(?:unless|instead|do not|cannot)\b|n't\b", re.IGNORECASE)
+_NORM = re.compile(
+    r"\b(?:must|should|always|never|every|unless|instead|do not|cannot)\b|n't\b", re.IGNORECASE
+)
 _FILE_NAME = re.compile(r"[\w@+.-]*\w\.[A-Za-z]\w{0,9}\b")
 
 
@@ -129,10 +130,9 @@ def nearest(workspace: OpenWorkspace, work: SessionGoal, session: str) -> list[N
 
 
 def general(workspace: OpenWorkspace) -> Iterator[Recollection]:
-    """Lessons for any goal: what must be, and from two episodes on also what must not."""
+    """Lessons for any goal: what must be, and what must not."""
     for lesson in gate.general(workspace.index, _GENERAL):
-        is_limit = lesson.evidence > 1 and _LIMIT.search(lesson.title)
-        if is_limit or _NORM.search(lesson.title):
+        if _NORM.search(lesson.title):
             yield as_hit("fact", lesson)
 
 

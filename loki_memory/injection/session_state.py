@@ -116,6 +116,7 @@ _WAITING = "unreviewed-said"  # a file in the local zone: the memories that a se
 
 def clone_line(workspace: OpenWorkspace) -> str:
     """One line about memories that came with an untrusted clone; empty if none did."""
+    workspace.home.ensure("files")
     counts, private = workspace.index.counts(), workspace.index.private_counts()
     number = sum(counts.values()) - sum(private.values())
     if not number:

@@ -12,7 +12,15 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loki_memory.index.queries import titles
-from loki_memory.injection.line import ASKED, bullet, line, line_of_hit, told_text
+from loki_memory.injection.line import (
+    ASKED,
+    ProgramAdvice,
+    bullet,
+    line,
+    line_of_hit,
+    program_advice,
+    told_text,
+)
 from loki_memory.journal import name_of
 from loki_memory.models.text import tokens
 from loki_memory.recall.result import Recollection
@@ -60,7 +68,7 @@ def note_told(
 # -- one lesson is told once -----------------------------------------------------------------------
 
 
-_MARK = re.compile(rf"^- \[[^\]]*\] (?:{ASKED})?|\((?:candidate|\d+ episodes?)(?:, [^()]*)?\)$")
+_MARK = re.compile(rf"^- \[[^\]]*\] (?:{ASKED})?|\((?:not confirmed|\d+ episodes?)(?:, [^()]*)?\)$")
 _EMPHASIS = frozenset({"always", "please", "every", "each", "sure", "must", "should", "first"})
 _NEGATION = re.compile(r"\b(?:never|not|no|without|avoid|instead)\b|n't\b", re.IGNORECASE)
 _RUNS = re.compile(r"- \[[^\]]*\] Run `([^`]+)`")
@@ -79,6 +87,8 @@ def repeats(line: str, earlier: str) -> bool:
     >>> repeats("- [fact-3] Never run `make lint` before committing", routine)
     False
     """
+    if (advised := _advised(line)) and advised == _advised(earlier):
+        return True
     if (run := _RUNS.match(line)) and all(part in earlier for part in run[1].split(" && ")):
         return True
     said = _words(line)
@@ -87,13 +97,42 @@ def repeats(line: str, earlier: str) -> bool:
     return bool(_NEGATION.search(line)) == bool(_NEGATION.search(earlier))
 
 
-def fullest(lines: Sequence[str]) -> list[str]:
-    """The lines without those of which another one says all, and more."""
-    return [
-        line
-        for line in lines
-        if not any(repeats(line, other) and not repeats(other, line) for other in lines)
-    ]
+def _advised(line: str) -> ProgramAdvice | None:
+    return program_advice(_MARK.sub("", line).lstrip())
+
+
+def distinct(lines: Iterable[ToldLine]) -> list[ToldLine]:
+    """The lines without those of which another one says all, which stands for them."""
+    kept: list[ToldLine] = []
+    for told in lines:
+        if not told.text:
+            continue
+        at = next((at for at, other in enumerate(kept) if _says_the_same(told, other)), None)
+        if at is None:
+            kept.append(told)
+        else:
+            kept[at] = _joined(kept[at], told)
+    return kept
+
+
+def distinct_texts(lines: Iterable[str]) -> list[str]:
+    """The same for lines whose memories are not journaled."""
+    return [told.text for told in distinct(ToldLine("", line) for line in lines)]
+
+
+def _says_the_same(told: ToldLine, other: ToldLine) -> bool:
+    if told.id and told.id in {other.id, *other.others}:
+        return True
+    return repeats(told.text, other.text) or repeats(other.text, told.text)
+
+
+def _joined(kept: ToldLine, told: ToldLine) -> ToldLine:
+    """The line of two that says all that both say."""
+    first, second = (kept, told) if repeats(told.text, kept.text) else (told, kept)
+    if kept.id == told.id:
+        first, second = kept, told
+    others = {*first.others, second.id, *second.others} - {first.id, ""}
+    return first._replace(others=tuple(sorted(others)))
 
 
 def _words(line: str) -> set[str]:

@@ -192,6 +192,7 @@ def holds_everywhere(text: str) -> bool:
 
 _MOST = 30  # per memory: a log of a thousand names says nothing about any of them
 _LONGEST = 64
+_LONG_NAME = 8  # letters: `GitHub` and `tmpDir` are everywhere
 # Spellings of code: snake_case, camelCase, dotted.names, CONSTANTS_SO, --options, calls().
 _SYMBOL = re.compile(
     r"(?<![\w/.-])(?:"
@@ -209,6 +210,16 @@ def symbols(text: str) -> list[str]:
     """Names of code in a text, each once, in the order in which they come."""
     found = (name for name in _SYMBOL.findall(text) if len(name) <= _LONGEST)
     return list(dict.fromkeys(found))[:_MOST]
+
+
+def long_symbols(text: str) -> list[str]:
+    """Names of code that tell one thing from another, without the package that they are of.
+
+    >>> long_symbols("strategy.getStagedFiles() reads tmpDir")
+    ['strategy.getStagedFiles', 'getStagedFiles']
+    """
+    every = dict.fromkeys([*symbols(text), *symbols(text.replace(".", " "))])
+    return [name for name in every if len(name) >= _LONG_NAME]
 
 
 # -- The cost of a text for a language model: an estimate -----------------------------------------

@@ -61,7 +61,7 @@ def told(
             command_lesson(ws, command, f"c{number}", "hook:PreToolUse"),
             lesson(ws, error, "Bash", command, f"e{number}", "hook:PostToolUseFailure"),
         ]
-    found.append(file_lessons(ws, ["src/cart.py"], "f", "hook:PreToolUse"))
+    found.append(file_lessons(ws, ["src/cart.py"], "", "f", "hook:PreToolUse"))
     return "\n".join(found)
 
 
