@@ -478,6 +478,16 @@ def test_a_memory_below_another_one_says_so(example: Path) -> None:
     assert "has memory of its own" in run(example / "packages", "init").err
 
 
+def test_a_review_does_not_print_what_init_writes(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    run(tmp_path, "init")
+    run(tmp_path, "config", "recall.limit", "7")
+    shown = run(tmp_path, "review").out
+    assert ".loki/.gitignore  as `loki-mem init` writes it" in shown
+    assert ".loki/config.toml  added, a file" in shown
+    assert "/memory/semantic/patterns.json" not in shown
+
+
 # -- colours -------------------------------------------------------------------------------------
 
 
