@@ -108,7 +108,7 @@ PURPOSES = {
     "bench": Purpose("Benchmarks run with {}", "The {} benchmarks run with {}", 55),
 }
 
-_CHECKS = re.compile(r"--check\b|\bgofmt (?!.*-w).*-[ld]\b")  # a formatter that writes nothing
+_CHECKS = re.compile(r"--(?:check|diff)\b|\bgofmt (?!.*-w).*-[ld]\b")
 _TYPES = re.compile(r"tsc\b.*--noEmit\b")
 
 _NAMES = {
@@ -200,13 +200,18 @@ def of_script(name: str, body: object = "", environment: str = "") -> tuple[str,
     (('lint', True), ('docs', False))
     """
     purpose, is_part = of_name(name)
-    if purpose == "format" and _CHECKS.search(str(body)):
+    if purpose == "format" and only_checks(str(body)):
         return "lint", True
     if not purpose and _TYPES.match(str(body)):
         return "types", is_part
     if purpose == "build" and environment:
         return of_name(environment)[0] or purpose, is_part
     return purpose, is_part
+
+
+def only_checks(formatter: str) -> bool:
+    """Check that a call of a formatter writes nothing."""
+    return bool(_CHECKS.search(formatter))
 
 
 def _names_other_job(first: str, rest: list[str]) -> bool:
