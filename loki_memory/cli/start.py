@@ -197,7 +197,7 @@ def _mark(line: SeedLine) -> str:
 
 def _print_end(found: SeedPlan, accepted: list[str]) -> None:
     if accepted:
-        say(f"accepted {plural(len(accepted), 'fact')}; commit .loki/memory with your code")
+        say(f"accepted {plural(len(accepted), 'fact')}; `loki-mem commit` shares them")
     waiting = [line for line in found.lines if line.standing in _OPEN]
     if waiting:
         say(f"{plural(len(waiting), 'candidate')} on this machine, not told and not shared yet")
