@@ -26,6 +26,7 @@ from loki_memory.models import AntiPattern, Belief, Memory, Skill, Tombstone
 from loki_memory.models.ids import ID
 
 _FORGOTTEN = "local/.forgotten/"
+_BEGINNING = re.compile(r"[a-z]{2,8}(?:-[\w-]*)?")  # of an id
 
 
 class Forgotten(NamedTuple):
@@ -206,7 +207,7 @@ def kept_id(layout: Layout, start: str) -> str:
     """The only archived or forgotten id that begins so; the beginning itself if none does."""
     files = [path.stem for path in forgotten_files(layout)]
     files += [Path(path).stem.partition("~")[0] for path in archived(layout)]
-    found = {name for name in files if name.startswith(start)}
+    found = {name for name in files if _BEGINNING.fullmatch(start) and name.startswith(start)}
     if len(found) > 1 and start not in found:
         raise Ambiguous(start, sorted(found))
     return found.pop() if len(found) == 1 else start
