@@ -278,7 +278,7 @@ TAKEN = '{"id": "ep-2026-01-06-001", "goal": "Another", "timestamp": "2026-01-07
 STONE = "Run vitest with --no-file-parallelism to avoid SQLITE_BUSY"
 # The error: its exit code, what happens before, and the command that meets it.
 MISHAPS = {
-    "UsageError": (2, "", "list --kind rule"),
+    "UsageError": (2, "", "list --kind banana"),
     "NotAWorkspace": (3, "rm -r .loki", "status"),
     "SymlinkedRoot": (3, "mv .loki there && ln -s there .loki", "status"),
     "NestedRepository": (3, "echo gitdir: x > .loki/.git", "status"),
