@@ -348,10 +348,9 @@ class GitFailed(LokiMemoryError):
         lines = [line.strip() for line in reason.splitlines() if line.strip()]
         first = next((line for line in lines if line.startswith(("fatal: ", "error: "))), "")
         self.reason = first[len("fatal: ") :] or (lines or ["it gave no reason"])[-1]
-        super().__init__(
-            f"git {args[0] if args else ''} failed: {self.reason}. Memory files are as they were; "
-            "mend what git names and repeat."
-        )
+        failed = f"git {args[0]} failed: {self.reason}" if args else self.reason
+        then = "mend what git names and repeat" if args else "this command needs git"
+        super().__init__(f"{failed}. Memory files are as they were; {then}.")
 
 
 class NotOnABranch(GitFailed):

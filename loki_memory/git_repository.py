@@ -154,9 +154,9 @@ class Repository:
         """As `find`; raises GitFailed with the reason if there is none."""
         top = _nearest(folder)
         if top is None:
-            raise GitFailed(("rev-parse",), NO_REPOSITORY)
+            raise GitFailed((), NO_REPOSITORY)
         if shutil.which("git") is None:
-            raise GitFailed(("rev-parse",), NO_GIT)
+            raise GitFailed((), NO_GIT)
         env = {**_SILENT, **_OFFLINE}
         if "GIT_DIR" in os.environ:  # inside a hook: that repository may not be this one
             env |= {"GIT_DIR": str(top / ".git"), "GIT_WORK_TREE": str(top)}

@@ -181,7 +181,8 @@ def _start(folder: Path, arguments: tuple[str, ...], *streams: int, powerless: b
         for target, source in enumerate(streams):
             os.close(target) if source == CLOSED else os.dup2(source, target)
         sys.stdin = None if streams[0] == CLOSED else open(0)  # noqa: SIM115
-        sys.stdout, sys.stderr = open(1, "w"), open(2, "w")  # noqa: SIM115
+        sys.stdout = None if streams[1] == CLOSED else open(1, "w")  # noqa: SIM115
+        sys.stderr = open(2, "w")  # noqa: SIM115
         sys.argv = ["loki-mem", *arguments]
         main()
     except SystemExit as end:
@@ -277,7 +278,7 @@ TAKEN = '{"id": "ep-2026-01-06-001", "goal": "Another", "timestamp": "2026-01-07
 STONE = "Run vitest with --no-file-parallelism to avoid SQLITE_BUSY"
 # The error: its exit code, what happens before, and the command that meets it.
 MISHAPS = {
-    "UsageError": (2, "", "list --kind rule"),
+    "UsageError": (2, "", "list --kind banana"),
     "NotAWorkspace": (3, "rm -r .loki", "status"),
     "SymlinkedRoot": (3, "mv .loki there && ln -s there .loki", "status"),
     "NestedRepository": (3, "echo gitdir: x > .loki/.git", "status"),
@@ -418,6 +419,73 @@ def test_only_a_name_that_is_meant_is_suggested(
 ) -> None:
     said = run(example, typed).err
     assert (f"Did you mean {meant!r}?" in said) if meant else ("Did you mean" not in said)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        ("statsu", "Did you mean 'stats' or 'status'?"),
+        ("history blam", "Did you mean 'blame'?"),
+        ("history banana", "`loki-mem history --help` lists the commands."),
+        ("list facts", "`loki-mem list --help` has an example."),
+        ("correct sem-001 paterns=x", "Did you mean 'pattern'?"),
+        ("correct sem-001 x", "`loki-mem supersede ID TEXT` replaces all"),
+        ("config recall.limt", "did you mean recall.limit?"),
+        ("copy sem-001 --to nowhere", "name one that is with --to DIR."),
+        ("restore zzz", "there is nothing to undo."),
+    ],
+)
+def test_a_mistake_is_answered_with_what_was_meant_or_what_to_do(
+    example: Path, call: str, said: str
+) -> None:
+    assert said in run(example, *shlex.split(call)).err
+
+
+def test_words_without_quotes_are_one_statement_and_types_of_facts_are_kinds(
+    example: Path,
+) -> None:
+    stored = run(example, "remember", "Deploys", "need", "a", "tag", "--kind", "rules")
+    assert stored.out.endswith("  Deploys need a tag\n")
+    assert run(example, "list", "--kind", "rule", "--scope", "project").out.count("\n") == 1
+
+
+@pytest.mark.parametrize("removed", ["archive", "forget"])
+def test_what_was_removed_is_restored_by_the_beginning_of_its_id(
+    example: Path, removed: str
+) -> None:
+    name = run(example, "remember", "Deploys need a tag").out.split()[0]
+    assert f"`loki-mem restore {name}` undoes it" in run(example, removed, name[:10]).out
+    assert run(example, "restore", name[:10]).out == f"{name}  Deploys need a tag\nrestored\n"
+
+
+def test_a_first_word_of_settings_shows_all_of_them(example: Path) -> None:
+    shown = json.loads(run(example, "config", "recall", "--json").out)["settings"]
+    assert {one["name"] for one in shown} >= {"recall.limit", "recall.floor"}
+    assert all(one["name"].startswith("recall.") for one in shown)
+
+
+def test_notes_of_another_tool_are_the_next_step_of_an_empty_memory(tmp_path: Path) -> None:
+    run(tmp_path, "init")
+    notes = "# Working memory\n\n## Mistakes & Learnings\n- Spread ICON_DEFAULTS\n"
+    (tmp_path / ".loki" / "CONTINUITY.md").write_text(notes, encoding="utf-8")
+    assert "CONTINUITY.md has 1 note that is not memory yet" in run(tmp_path, "status").out
+    run(tmp_path, "continuity")
+    assert "all is well" in run(tmp_path, "status").out
+
+
+def test_a_memory_below_another_one_says_so(example: Path) -> None:
+    (example / "packages").mkdir()
+    assert "has memory of its own" in run(example / "packages", "init").err
+
+
+def test_a_review_does_not_print_what_init_writes(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    run(tmp_path, "init")
+    run(tmp_path, "config", "recall.limit", "7")
+    shown = run(tmp_path, "review").out
+    assert ".loki/.gitignore  as `loki-mem init` writes it" in shown
+    assert ".loki/config.toml  added, a file" in shown
+    assert "/memory/semantic/patterns.json" not in shown
 
 
 # -- colours -------------------------------------------------------------------------------------
@@ -598,6 +666,13 @@ def test_a_closed_standard_input_is_an_empty_one(example: Path, call: str) -> No
     said = run(example, *shlex.split(call), stdin=CLOSED)
     assert said.code == 4
     assert re.fullmatch(r"error: [^\n]+\.\n", said.err)
+
+
+@pytest.mark.parametrize("call", ["status", "list --json", "recall types"])
+def test_a_closed_standard_output_is_no_crash(example: Path, call: str) -> None:
+    said = run(example, *shlex.split(call), stdout=CLOSED)
+    assert said.code == 0
+    assert "Traceback" not in said.err
 
 
 @pytest.mark.parametrize("call", ["list", "list --json"])

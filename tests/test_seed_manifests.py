@@ -223,11 +223,31 @@ def test_two_tools_that_are_configured_for_one_job_are_both_named(project: Path)
     assert "Types are checked with `mypy` and `pyright`." in found
 
 
-def test_the_entry_point_is_the_one_for_import(project: Path) -> None:
-    inner = '{"require": "./a.cjs", "default": "./index.js"}'
-    manifest = f'{{"main": "./a.cjs", "exports": {{".": {{"default": {inner}}}}}}}'
+@pytest.mark.parametrize(("kind", "entry"), [("module", "./index.js"), ("commonjs", "./a.cjs")])
+def test_the_entry_point_is_the_one_that_users_load(project: Path, kind: str, entry: str) -> None:
+    inner = '{"require": "./a.cjs", "import": "./index.js"}'
+    manifest = f'{{"type": "{kind}", "main": "./a.cjs", "exports": {{".": {inner}}}}}'
     found = proposed(project, {"package.json": manifest, "index.js": "", "a.cjs": ""})
-    assert "The package's entry point is `./index.js`." in found
+    assert f"The package's entry point is `{entry}`." in found
+
+
+@pytest.mark.parametrize(
+    "recipe", ["@test -z $(shell gofmt -l .)", "git ls-files | xargs black --check --safe"]
+)
+def test_a_target_that_only_checks_the_format_does_not_format(project: Path, recipe: str) -> None:
+    found = proposed(project, {"Makefile": f"fmt:\n\t{recipe}\ntest:\n\tpytest\n"})
+    assert "The code is linted with `make fmt`." in found
+    writes = proposed(project, {"Makefile": "fmt:\n\tgofmt -l -w .\n"})
+    assert "The code is formatted with `make fmt`." in writes
+
+
+def test_settings_of_typescript_may_have_comments_and_a_script_comes_first(project: Path) -> None:
+    settings = '{ // strict, see "docs//x"\n "compilerOptions": {"strict": true,}, /* x */ }'
+    scripts = '{"scripts": {"checkJS": "tsc --allowJS lib/*.js --noEmit"}}'
+    found = proposed(project, {"tsconfig.json": settings, "package.json": scripts})
+    assert "TypeScript is strict." in found
+    checked = "Types are checked with `npm run checkJS`"
+    assert any(text.startswith(checked) for text in found)
 
 
 def test_two_languages_are_told_apart(project: Path) -> None:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from loki_memory.errors import InvalidRecord
-from loki_memory.models.kinds import KINDS, STATUSES
+from loki_memory.models.kinds import FACT_TYPES, KINDS, STATUSES
 from loki_memory.models.text import moment
 
 if TYPE_CHECKING:
@@ -378,7 +378,7 @@ class Browse:
 
 def check_filters(kind: str | None, status: str | None, since: str | None, now: str) -> str | None:
     """Refuse a filter that could never fit anything; return `since` as it is compared."""
-    for name, value, known in (("kind", kind, KINDS), ("status", status, STATUSES)):
+    for name, value, known in (("kind", kind, (*KINDS, *FACT_TYPES)), ("status", status, STATUSES)):
         if value is not None and value not in known:
             raise InvalidRecord(
                 f"{value!r} is not a {name}", advice=f"Use one of: {', '.join(known)}."

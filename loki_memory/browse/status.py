@@ -35,6 +35,7 @@ class Status(NamedTuple):
     git: bool
     counts: dict[str, int]
     private: dict[str, int]  # of these, those that are on this machine only
+    candidates: int  # of the private ones, those that wait for a decision
     problems: int
     open_handoffs: int
     pending_views: list[str]
@@ -53,7 +54,8 @@ def status(workspace: OpenWorkspace) -> Status:
     problems = index.problem_count() + len(workspace.home.zone_problems())
     pending = pending_views(index)
     steps = [
-        *_what_next(problems, pending, not index.counts()),
+        *_what_next(problems, pending),
+        *([] if index.counts() else _beginning(place.loki)),
         *_about_trust(workspace),
         *_before_pull(workspace),
     ]
@@ -63,6 +65,7 @@ def status(workspace: OpenWorkspace) -> Status:
         git=_is_in_git(place.root),
         counts=index.counts(),
         private=index.private_counts(),
+        candidates=index.candidate_count(),
         problems=problems,
         open_handoffs=index.open_handoff_count(),
         pending_views=pending,
@@ -102,7 +105,18 @@ def _is_in_git(root: Path) -> bool:
     return git_home(root) is not None
 
 
-def _what_next(problems: int, pending: list[str], empty: bool) -> list[str]:
+def _beginning(loki: Path) -> list[str]:
+    """Say how to begin; a CONTINUITY.md of another tool may hold the first notes."""
+    from loki_memory.continuity.harvest import harvest
+
+    notes = len(harvest(disk.read_bytes(loki / "CONTINUITY.md") or b""))
+    if notes:
+        they = "1 note that is" if notes == 1 else f"{notes} notes that are"
+        return [f"CONTINUITY.md has {they} not memory yet: loki-mem continuity"]
+    return ['nothing is remembered yet: loki-mem remember "…", or record an episode']
+
+
+def _what_next(problems: int, pending: list[str]) -> list[str]:
     steps = []
     if problems:
         files = "1 problem needs" if problems == 1 else f"{problems} problems need"
@@ -110,8 +124,6 @@ def _what_next(problems: int, pending: list[str], empty: bool) -> list[str]:
     if pending:
         say = "says" if len(pending) == 1 else "say"
         steps.append(f"{', '.join(pending)} {say} more than the records: loki-mem sync")
-    if empty:
-        steps.append('nothing is remembered yet: loki-mem remember "…", or record an episode')
     return steps
 
 

@@ -141,6 +141,11 @@ class KindChoice(click.Choice[str]):
         return super().convert(singular if singular in self.choices else value, param, ctx)
 
 
+def plan_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Declare `--plan`, by the name that other tools have for it too."""
+    return click.option("--plan", "--dry-run", "dry_run", is_flag=True, help=text)
+
+
 def complete_id(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - click's signature
     """The ids that begin as what was typed, for the shell's completion."""
     try:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from loki_memory.cli.common import Session, command
+from loki_memory.cli.common import Session, command, plan_option
 from loki_memory.cli.output import (
     coloured_status,
     named,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @command("commit")
 @click.option("-m", "message", metavar="TEXT", help="The subject; by default it says what changed.")
 @click.option("--agent", metavar="NAME", help="Who commits, for the trailer Loki-Agent.")
-@click.option("--dry-run", is_flag=True, help="Say what would be committed and write nothing.")
+@plan_option("Say what would be committed and write nothing.")
 def commit_command(session: Session, message: str | None, agent: str | None, dry_run: bool) -> None:
     """Commit what changed in memory, and nothing else.
 
@@ -44,7 +44,7 @@ def commit_command(session: Session, message: str | None, agent: str | None, dry
 
     \b
     Example:
-      loki-mem commit --dry-run
+      loki-mem commit --plan
     """
     workspace = session.open()
     if not dry_run:
@@ -270,7 +270,7 @@ def _print_reverted(done: Reverted) -> None:
 @click.option("--adopt", is_flag=True, help="Accept records as they are: these IDs, or all.")
 @click.option("--fix", is_flag=True, help="Renew citations whose code still says the same.")
 def verify_command(session: Session, ids: tuple[str, ...], adopt: bool, fix: bool) -> None:
-    """Find what is lost or damaged, what was edited by hand, and stale citations.
+    """Find what is lost, damaged, edited by hand, or cites changed code.
 
     Compares every record with the chain of writes, the chain with the anchors in commits, and
     citations with the code. The exit code is 1 while something is missing or damaged; edits by

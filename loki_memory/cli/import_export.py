@@ -24,6 +24,7 @@ from loki_memory.cli.output import (
     say_first,
     size,
 )
+from loki_memory.errors import NotAWorkspace
 from loki_memory.models.text import plural
 
 if TYPE_CHECKING:
@@ -359,7 +360,7 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
 @command("copy")
 @_options
 def copy_command(session: Session, memory: str, to: str | None, scope: str | None) -> None:
-    """Copy a memory to another scope or to the workspace of another folder.
+    """Copy a memory to another scope or another project.
 
     It takes its evidence along. A copy in another scope is a memory of its own.
 
@@ -373,7 +374,7 @@ def copy_command(session: Session, memory: str, to: str | None, scope: str | Non
 @command("move")
 @_options
 def move_command(session: Session, memory: str, to: str | None, scope: str | None) -> None:
-    """Move a memory to another scope or to the workspace of another folder.
+    """Move a memory to another scope or another project.
 
     It takes its evidence along and keeps its id.
 
@@ -390,7 +391,10 @@ def _transfer(
     if not to and not scope:
         raise click.UsageError("say where to: --scope local, --scope user, or --to DIR.")
     workspace = session.open()
-    target = session.open(to) if to else workspace
+    try:
+        target = session.open(to) if to else workspace
+    except NotAWorkspace as error:
+        raise error.naming("--to DIR") from None
     done = workspace.interop.transfer(memory, target, scope or "", move=move)
     session.show(done, lambda: _print_transferred(done))
     workspace.browse.refresh_continuity()

@@ -112,6 +112,8 @@ def _change(session: Session, name: str, options: InstallOptions, *, undo: bool,
     shown = [step if options.plan_only else step._replace(diff="") for step in steps]
     result = InstallOutput(name, options.plan_only, shown)
     session.show(result, lambda: print_steps(shown, planned=options.plan_only))
+    if target.has_scopes and not (undo or options.plan_only or session.json):
+        say("next: begin a session in this folder; `loki-mem doctor` checks that hooks answer")
     if not undo:
         _warn(workspace, target)
 

@@ -121,7 +121,7 @@ def _print_language(asked: LanguageReport, *, is_planned: bool) -> None:
 @command("dedupe")
 @click.option("--plan", is_flag=True, help="List what says the same and write nothing.")
 def dedupe_command(session: Session, plan: bool) -> None:
-    """Merge patterns and facts that say the same in almost the same words.
+    """Merge patterns and facts that say almost the same.
 
     The best confirmed one stays as it is. The others are kept, superseded by it, and no longer
     recalled. Beliefs that differ in a value, a name or a negation are never merged.

@@ -118,6 +118,10 @@ ALIASES = {
     "find": "recall",
     "retrieve": "recall",
     "add": "remember",
+    "note": "remember",
+    "ls": "list",
+    "get": "show",
+    "undo": "restore",
     "rm": "forget",
     "delete": "forget",
     "remove": "forget",
@@ -152,7 +156,26 @@ def _named(name: str) -> click.Command:
     return command
 
 
-class FurtherCommands(click.Group):
+class _Suggesting(click.Group):
+    """A group that says what a mistyped command may have meant."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], [*COMMANDS, *FURTHER, *ALIASES], 2, _NEAR)
+            if not near:
+                message = f"{error.message} `{ctx.command_path} --help` lists the commands."
+            else:
+                message = f"{error.message} Did you mean {' or '.join(map(repr, near))}?"
+            raise click.UsageError(message, ctx) from None
+
+
+class FurtherCommands(_Suggesting):
     """One group of further commands, imported when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
@@ -167,7 +190,7 @@ class FurtherCommands(click.Group):
         )
 
 
-class Commands(click.Group):
+class Commands(_Suggesting):
     """All commands; those of a day are listed by purpose, the others in their groups."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
@@ -185,21 +208,6 @@ class Commands(click.Group):
         for title, names in GROUPS.items():
             _section(ctx, formatter, title, names)
         _section(ctx, formatter, "Further commands", FURTHER)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as error:
-            from difflib import get_close_matches
-
-            near = get_close_matches(args[0], [*COMMANDS, *FURTHER, *ALIASES], 1, _NEAR)
-            if not near:
-                message = f"{error.message} `loki-mem --help` lists the commands."
-            else:
-                message = f"{error.message} Did you mean {near[0]!r}?"
-            raise click.UsageError(message, ctx) from None
 
 
 def _group(name: str) -> click.Group:
@@ -257,6 +265,9 @@ def cli(ctx: click.Context, directory: str | None, as_json: bool) -> None:
 
 def main() -> NoReturn:
     """Run, and turn every error into one sentence and its exit code."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started us: `>&-`
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - until we end
     if isinstance(sys.stdout, TextIOWrapper):  # the name of a folder may be any bytes
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
@@ -265,14 +276,8 @@ def main() -> NoReturn:
     except LokiMemoryError as error:
         fail(type(error).__name__, str(error), error.exit_code)
         code = error.exit_code
-    except click.MissingParameter as error:
-        shown = error.ctx.command_path if error.ctx else "loki-mem"
-        said = " ".join(error.format_message().split())  # click lists choices on lines of their own
-        said = f"{said.rstrip('.')}. `{shown} --help` has an example."
-        fail("UsageError", said, error.exit_code)
-        code = error.exit_code
     except click.ClickException as error:
-        fail("UsageError", error.format_message(), error.exit_code)
+        fail("UsageError", _with_example(error), error.exit_code)
         code = error.exit_code
     except click.Abort:
         fail("Stopped", "stopped.", _STOPPED)
@@ -287,6 +292,16 @@ def main() -> NoReturn:
         fail("OutputFailed", f"the output cannot be written: {error.strerror}.", _NO_OUTPUT)
         code = _NO_OUTPUT
     _leave(code)
+
+
+def _with_example(error: click.ClickException) -> str:
+    """The complaint of click, and where an example is if it does not say what to type."""
+    said = " ".join(error.format_message().split())  # click lists choices on lines of their own
+    ctx = error.ctx if isinstance(error, click.UsageError) else None
+    typed_wrong = isinstance(error, (click.MissingParameter, click.NoSuchOption))
+    if ctx is None or "ou mean" in said or not (typed_wrong or "unexpected extra" in said):
+        return said
+    return f"{said.rstrip('.')}. `{ctx.command_path} --help` has an example."
 
 
 def _leave(code: int) -> NoReturn:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from loki_memory.cli.common import Session, command
+from loki_memory.cli.common import Session, command, plan_option
 from loki_memory.cli.output import (
     note,
     one_line,
@@ -21,6 +21,7 @@ from loki_memory.cli.output import (
 )
 from loki_memory.config import Config
 from loki_memory.errors import InvalidConfig
+from loki_memory.models.field_slips import nearest
 from loki_memory.models.text import plural
 from loki_memory.workspace import Workspace
 
@@ -166,7 +167,7 @@ def _print_diagnosis(found: Diagnosis) -> None:
 
 
 @command("gc")
-@click.option("--dry-run", is_flag=True, help="Only say what would be cleared.")
+@plan_option("Only say what would be cleared.")
 @click.option("--untrack-sessions", is_flag=True, help="Move captured sessions out of git.")
 @click.option("--prune", is_flag=True, help="Archive the facts that prune.* calls dispensable.")
 def gc_command(session: Session, dry_run: bool, untrack_sessions: bool, prune: bool) -> None:
@@ -190,7 +191,7 @@ def gc_command(session: Session, dry_run: bool, untrack_sessions: bool, prune: b
 
     \b
     Example:
-      loki-mem gc --dry-run
+      loki-mem gc --plan
     """
     workspace = session.open()
     limits = ("prune.days", "prune.relevance", "prune.facts")
@@ -246,17 +247,21 @@ def _print_untracked(found: Garbage, dry_run: bool) -> None:
 def config_command(session: Session, key: str | None, value: str | None) -> None:
     """List the settings, show KEY, or set it to VALUE.
 
+    The first word of a key, such as `recall`, shows all of its settings.
+
     \b
     Example:
       loki-mem config sync.scan_limit 20000
     """
     workspace = session.open()
-    if key is not None and key not in workspace.config.values:
-        raise InvalidConfig(key, "is not a setting; `loki-mem config` lists them.")
     if key is not None and value is not None:
         workspace.home.set_config(key, value)
     config = workspace.config
-    names = [key] if key is not None else list(config.values)
+    names = [name for name in config.values if key in {None, name} or name.startswith(f"{key}.")]
+    if not names:
+        known = nearest(str(key), tuple(config.values))
+        meant = f"did you mean {known}?" if known else "`loki-mem config` lists them."
+        raise InvalidConfig(str(key), f"is not a setting; {meant}")
     result = ConfigOutput([_setting(config, name) for name in names])
     session.show(result, lambda: _print_settings(result))
 
@@ -321,7 +326,7 @@ _WORST = 3  # examples of each class
 def audit_command(
     session: Session, path: Path | None, source: str | None, everything: bool
 ) -> None:
-    """Count the memories that are not worth their place, by class, and name the worst.
+    """Find the memories that are not worth their place, by class.
 
     The classes are duplicate, echo (repeats a document of the project, a prompt or memory's own
     output), report (tells of the work of one session), vacuous, stale (cites code that is gone),

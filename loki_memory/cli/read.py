@@ -19,7 +19,7 @@ from loki_memory.cli.output import (
     size,
     table,
 )
-from loki_memory.models.kinds import KINDS
+from loki_memory.models.kinds import FACT_TYPES, KINDS
 from loki_memory.models.text import plural
 
 if TYPE_CHECKING:
@@ -101,10 +101,8 @@ def _print_status(found: Status) -> None:
     say(click.style(found.workspace, bold=True))
     kinds = (plural(number, kind) for kind, number in found.counts.items())
     say(f"  memory    {', '.join(kinds) or 'empty'}")
-    private = (plural(number, kind) for kind, number in found.private.items())
     if found.private:
-        say(f"  private   {', '.join(private)} of these are on this machine only")
-        say("            (`loki-mem export --local FILE` takes them along)")
+        _print_private(found)
     if not found.local.startswith(found.workspace):
         say(f"  local     {safe(found.local)}")
     if found.above:
@@ -128,6 +126,14 @@ def _print_status(found: Status) -> None:
         say(click.style("  all is well", fg="green"))
     for step in found.next:
         say(click.style(f"  next      {step}", fg="yellow"))
+
+
+def _print_private(found: Status) -> None:
+    private = (plural(number, kind) for kind, number in found.private.items())
+    say(f"  private   {', '.join(private)} of these are on this machine only")
+    say("            (`loki-mem export --local FILE` takes them along)")
+    if found.candidates:
+        say(f"  waiting   {plural(found.candidates, 'candidate')}: loki-mem review --candidates -i")
 
 
 def _about_remote(remote: RemoteStanding) -> str:
@@ -228,7 +234,9 @@ def _inline(item: Any) -> str:
 
 
 @command("list")
-@click.option("--kind", type=KindChoice(KINDS), help="Only this kind.")
+@click.option(
+    "--kind", type=KindChoice([*KINDS, *FACT_TYPES]), help="Only this kind, or type of fact."
+)
 @click.option(
     "--status",
     metavar="STATUS",
@@ -307,7 +315,7 @@ def learnings_command(session: Session, since: str | None, limit: int | None) ->
 @click.option("--since", metavar="DATE", help="With --economics: from that day on.")
 @click.option("--metrics", is_flag=True, help="Sum the last seven days, into .loki/metrics too.")
 def stats_command(session: Session, economics: bool, since: str | None, metrics: bool) -> None:
-    """Count the memories: by kind, status, scope, origin, agent, outcome and day.
+    """Count the memories by kind, status, agent, day and the like.
 
     With --metrics, sum the work of the last seven days: outcomes, errors, retries, and how often
     each tool failed. It is written to `.loki/metrics`, where Loki Mode has it, and git ignores it.

@@ -267,13 +267,20 @@ def _rest(found: Review, *, every: bool = False) -> Iterator[str]:
     if found.files:
         yield f"{_word('other files')}  {len(found.files):,}"
     for file in found.files:
-        yield f"  {click.style(one_line(file.path), fg='cyan')}  {file.what}"
-        yield from (f"      {one_line(revealed(line))}" for line in file.lines)
+        yield from _file(file)
     yield from _unreadable(found)
     if not every and any(_split(found, shift)[1] for shift in found.shifts):
         yield "dates, keys and scores of what is new are left out; `loki-mem diff --all` shows them"
     if found.is_empty:
         yield _nothing(found)
+
+
+def _file(file: FileChange) -> Iterator[str]:
+    """Print a file with its lines, which of our own new files nobody needs to read."""
+    is_ours = file.is_as_init_writes_it()
+    what = "as `loki-mem init` writes it" if is_ours else file.what
+    yield f"  {click.style(one_line(file.path), fg='cyan')}  {what}"
+    yield from (f"      {one_line(revealed(line))}" for line in file.lines if not is_ours)
 
 
 def _nothing(found: Review) -> str:

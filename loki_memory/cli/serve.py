@@ -295,11 +295,12 @@ def serve_command(
     per_minute: int,
     oauth: Path | None,
 ) -> None:
-    """Serve the memory of many repositories to a team, from PostgreSQL with pgvector.
+    """Serve the memory of many repositories to a team.
 
-    The server fetches the repositories itself and reads the memory of their trusted branch; git
-    stays the truth, and the database may be dropped. Clients need a token: loki-mem agent token.
-    With LOKI_WEBHOOK_SECRET set, a forge that calls /webhook/NAME has it fetched at once.
+    The server fetches the repositories itself and reads the memory of their trusted branch into
+    PostgreSQL with pgvector; git stays the truth, and the database may be dropped. Clients need a
+    token: loki-mem agent token. With LOKI_WEBHOOK_SECRET set, a forge that calls /webhook/NAME has
+    it fetched at once.
 
     \b
     Example:

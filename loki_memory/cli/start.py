@@ -80,12 +80,15 @@ def init_command(
     def show() -> None:
         if not seed:
             say(say_where)
-        say("next: `loki-mem install claude-code` connects an agent (or codex, gemini, all, …)")
+        connects = "`loki-mem install claude-code` connects an agent (or codex, gemini, all, …)"
+        say(f"{'then' if seed else 'next'}: {connects}")
         say("      `loki-mem ingest` learns from the sessions that you had so far")
         if place.local != place.loki / "local":  # in a git repository
             say("with git: `loki-mem install git` merges memory field by field in this clone")
 
     session.show(result, show)
+    if above := workspace.status().above:
+        note(f"{one_line(above)} has memory of its own; what is remembered here stays apart")
 
 
 _OPEN = ("new", "candidate")  # how a line stands that nobody has decided about
@@ -194,7 +197,7 @@ def _mark(line: SeedLine) -> str:
 
 def _print_end(found: SeedPlan, accepted: list[str]) -> None:
     if accepted:
-        say(f"accepted {plural(len(accepted), 'fact')}; commit .loki/memory with your code")
+        say(f"accepted {plural(len(accepted), 'fact')}; `loki-mem commit` shares them")
     waiting = [line for line in found.lines if line.standing in _OPEN]
     if waiting:
         say(f"{plural(len(waiting), 'candidate')} on this machine, not told and not shared yet")
@@ -257,7 +260,7 @@ _END = "\x1e"  # marks the end of a line's output
 @click.option("--team", is_flag=True, help="Two people, two branches: the tour of docs/tour.md.")
 @click.option("--keep", is_flag=True, help="Keep the folder and print where it is.")
 def demo_command(session: Session, team: bool, keep: bool) -> None:
-    """Show the main job: sessions go in, lessons come out, and are told in time.
+    """Show the main job: sessions go in, lessons are told in time.
 
     \b
     Example:

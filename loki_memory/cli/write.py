@@ -7,9 +7,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from loki_memory.cli.common import Session, command, finish_writing, id_argument, standard_input
+from loki_memory.cli.common import (
+    KindChoice,
+    Session,
+    command,
+    finish_writing,
+    id_argument,
+    plan_option,
+    standard_input,
+)
 from loki_memory.cli.output import note, one_line, progress_bar, say
-from loki_memory.errors import Ambiguous, NotFound, StoreFailed
+from loki_memory.errors import Ambiguous, InvalidRecord, NotFound, StoreFailed
 from loki_memory.models import RELATIONS
 from loki_memory.models.base import IMPORTANCE
 from loki_memory.models.kinds import FACT_TYPES
@@ -44,12 +52,12 @@ class ArchivedRecord(NamedTuple):
 
 
 @command("remember")
-@click.argument("text")
+@click.argument("words", metavar="TEXT", nargs=-1, required=True)
 @click.option(
     "--kind",
     default="fact",
     show_default=True,
-    type=click.Choice([*FACT_TYPES, "fact", "pattern", "anti-pattern", "learning"]),
+    type=KindChoice([*FACT_TYPES, "fact", "pattern", "anti-pattern", "learning"]),
     help="What it is; the first five are types of facts.",
 )
 @click.option("--category", help="A word to file it under.")
@@ -71,7 +79,11 @@ class ArchivedRecord(NamedTuple):
 @click.option("--session", "sequence", help="The conversation it belongs to.")
 @click.option("--at", metavar="TIME", help="When it was said.")
 def remember_command(
-    session: Session, text: str, sequence: str | None, tags: tuple[str, ...], **given: Any
+    session: Session,
+    words: tuple[str, ...],
+    sequence: str | None,
+    tags: tuple[str, ...],
+    **given: Any,
 ) -> None:
     """Remember a statement: TEXT, or - for standard input.
 
@@ -81,8 +93,11 @@ def remember_command(
       loki-mem remember "Use US English everywhere" --kind preference
     """
     workspace = session.open()
+    text = " ".join(words)
     if text == "-":
         text = standard_input().decode(errors="replace")
+    if not text.strip():
+        raise InvalidRecord("there is nothing to remember", advice="Give a text.")
     refuse_long(statement=text)
     details = {"tags": list(tags)} if tags else None
     stored = workspace.remember(text, session=sequence, details=details, **given)
@@ -165,7 +180,8 @@ def _fields(given: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
     for text in given:
         name, equals, value = text.partition("=")
         if not equals:
-            raise click.UsageError(f"{text!r} is not FIELD=VALUE.")
+            other = "`loki-mem supersede ID TEXT` replaces all that a memory says"
+            raise click.UsageError(f"{text!r} is not FIELD=VALUE; {other}.")
         try:
             yield name, orjson.loads(value)
         except orjson.JSONDecodeError:
@@ -210,6 +226,7 @@ def forget_command(session: Session, memory: str, why: str) -> None:
             say(f"forgotten  {name}")
         for name in gone.changed:
             say(f"changed    {name} (no longer refers to it)")
+        say(f"`loki-mem restore {gone.removed[0]}` undoes it")
 
     session.show(gone, show)
 
@@ -248,7 +265,8 @@ def archive_command(session: Session, memory: str) -> None:
     memory = workspace.resolve(memory)
     path = workspace.archive(memory)
     result = ArchivedRecord(memory, str(workspace.layout.resolve(path)))
-    session.show(result, lambda: say(f"{memory} is kept in {one_line(path)}"))
+    undo = f"`loki-mem restore {memory}` undoes it"
+    session.show(result, lambda: say(f"{memory} is kept in {one_line(path)}\n{undo}"))
 
 
 @command("pin")
@@ -262,7 +280,8 @@ def pin_command(session: Session, memory: str, off: bool) -> None:
       loki-mem pin sem-001
     """
     workspace = session.open()
-    finish_writing(session, workspace, [workspace.pin(workspace.resolve(memory), not off)])
+    stored = workspace.pin(workspace.resolve(memory), not off)
+    finish_writing(session, workspace, [stored], "no longer pinned" if off else "pinned")
 
 
 @command("link")
@@ -341,7 +360,7 @@ def _print_purged(done: Purged) -> None:
 @command("taint")
 @click.argument("source")
 @click.option("--why", default="", help="The reason, kept with the case.")
-@click.option("--dry-run", is_flag=True, help="Only list what would be set aside.")
+@plan_option("Only list what would be set aside.")
 def taint_command(session: Session, source: str, why: str, dry_run: bool) -> None:
     """Set everything aside that came from SOURCE.
 

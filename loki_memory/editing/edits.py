@@ -24,6 +24,7 @@ from loki_memory.models import (
     parse,
 )
 from loki_memory.models.base import ORIGINS, field_order
+from loki_memory.models.field_slips import nearest
 from loki_memory.models.ids import ID, digest
 from loki_memory.models.kinds import FACT_TYPES, STATEMENT, article
 from loki_memory.models.rejected import value_id
@@ -161,6 +162,7 @@ def restore(workspace: OpenWorkspace, memory_id: str) -> Memory:
         home = None
     if home is not None and not removal.is_summary(workspace.get(memory_id)):
         return removal.lift(home.store, home.index, memory_id)
+    memory_id = removal.kept_id(workspace.layout, memory_id)
     _restore_file(workspace, memory_id)
     return workspace.get(memory_id)
 
@@ -280,9 +282,10 @@ def corrected(record: Memory, fields: Mapping[str, Any], today: str, origin: str
                 advice=f"Use `loki-mem move {record.id} --scope {fields[name]}`.",
             )
         if name not in known:
+            meant = nearest(name, tuple(known))
             raise InvalidRecord(
                 f"{article(record.kind)} has no field {name!r} that can be corrected",
-                advice=f"Its fields: {', '.join(sorted(known))}.",
+                advice=f"Did you mean {meant!r}?" if meant else _listed(known),
             )
     new = record.changed(**fields)
     before, after = record.document(), new.document()
@@ -293,6 +296,10 @@ def corrected(record: Memory, fields: Mapping[str, Any], today: str, origin: str
         return new
     entry = {"on": today, "by": origin, "was": was}
     return new.changed(history=[*record.history, entry])
+
+
+def _listed(known: set[str]) -> str:
+    return f"Its fields: {', '.join(sorted(known))}."
 
 
 def with_field(record: Memory, name: str, value: object) -> Memory:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from loki_memory.errors import FileChanged, InvalidRecord, NotFound, NothingToUndo
+from loki_memory.errors import Ambiguous, FileChanged, InvalidRecord, NotFound, NothingToUndo
 from loki_memory.files.codec import MAX_BYTES, decode, read_json
 from loki_memory.files.layout import ARCHIVE, PRIVATE, Layout, archived_path
 from loki_memory.files.redaction import redact
@@ -23,9 +23,10 @@ from loki_memory.files.store import Change, Store, sealed
 from loki_memory.index import graph, queries
 from loki_memory.index.index import Index
 from loki_memory.models import AntiPattern, Belief, Memory, Skill, Tombstone
-from loki_memory.models.ids import check_id
+from loki_memory.models.ids import ID
 
 _FORGOTTEN = "local/.forgotten/"
+_BEGINNING = re.compile(r"[a-z]{2,8}(?:-[\w-]*)?")  # of an id
 
 
 class Forgotten(NamedTuple):
@@ -187,7 +188,8 @@ def _names(item: Any, gone: set[str]) -> bool:
 
 def restore(store: Store, memory_id: str) -> str:
     """Restore an archived, forgotten or rejected memory; returns its path."""
-    check_id(memory_id)
+    if ID.fullmatch(memory_id) is None:
+        raise NothingToUndo(memory_id)
     with store.change() as change:
         kept = change.read(f"{_FORGOTTEN}{memory_id}.json")
         if kept is not None:
@@ -198,7 +200,17 @@ def restore(store: Store, memory_id: str) -> str:
             if found is not None and memory_id in _ids_in(original, found.data):
                 change.move(path, original)
                 return original
-        raise NotFound(f"{memory_id} in the archive or among what was forgotten on this machine")
+        raise NothingToUndo(memory_id)
+
+
+def kept_id(layout: Layout, start: str) -> str:
+    """The only archived or forgotten id that begins so; the beginning itself if none does."""
+    files = [path.stem for path in forgotten_files(layout)]
+    files += [Path(path).stem.partition("~")[0] for path in archived(layout)]
+    found = {name for name in files if _BEGINNING.fullmatch(start) and name.startswith(start)}
+    if len(found) > 1 and start not in found:
+        raise Ambiguous(start, sorted(found))
+    return found.pop() if len(found) == 1 else start
 
 
 def _remembered_again(change: Change, memory_id: str, kept: Any) -> str:

@@ -19,6 +19,7 @@ from loki_memory.files import disk
 from loki_memory.files.redaction import redact
 from loki_memory.history.tree import empty_tree, raw_edits
 from loki_memory.models.text import revealed
+from loki_memory.resources import template
 
 if TYPE_CHECKING:
     from loki_memory.files.layout import Layout
@@ -42,6 +43,14 @@ class FileChange(NamedTuple):
     path: str  # from the folder of the workspace
     what: str
     lines: list[str]
+
+    def is_as_init_writes_it(self) -> bool:
+        """Check for a new file that says what `loki-mem init` writes, and nothing else."""
+        name = self.path.removeprefix(".loki/")
+        if name not in {"config.toml", ".gitignore"} or self.what != "added, a file":
+            return False
+        ours = template(name.lstrip(".")).splitlines()
+        return [line.removeprefix("+ ") for line in self.lines] == ours
 
 
 class _Version(NamedTuple):

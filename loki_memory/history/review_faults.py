@@ -23,7 +23,6 @@ from loki_memory.history.belief_diff import reviews
 from loki_memory.models import Belief, Memory, Skill
 from loki_memory.models.prompt_injection import gives_instructions, pipes_download
 from loki_memory.models.text import has_hidden
-from loki_memory.resources import template
 
 if TYPE_CHECKING:
     from loki_memory.history.file_changes import FileChange, RecordChange
@@ -154,16 +153,7 @@ def doubts_about_files(files: Iterable[FileChange]) -> Iterator[Doubt]:
     """Find changed settings and other files that are no records."""
     for file in files:
         name = file.path.removeprefix(".loki/")
-        if _is_as_init_writes_it(name, file):
+        if file.is_as_init_writes_it():
             continue
         what = "settings" if name == "config.toml" else "a file that is no record"
         yield Doubt(file.path, "", f"{what}: {file.what}")
-
-
-def _is_as_init_writes_it(name: str, file: FileChange) -> bool:
-    """Check for a new file that says what `loki-mem init` writes, and nothing else."""
-    if name not in {"config.toml", ".gitignore"} or file.what != "added, a file":
-        return False
-    return [line.removeprefix("+ ") for line in file.lines] == template(
-        name.lstrip(".")
-    ).splitlines()

@@ -28,6 +28,7 @@ from loki_memory.index.database import (
     sealed_files,
 )
 from loki_memory.index.revision import COLUMNS, FeatureRow, Rebuilding, Revision, Stamps
+from loki_memory.models.kinds import FACT_TYPES
 
 _FEW_FREE = 10  # one page of so many may be unused
 _BUSY_MS = int(BUSY_SECONDS * 1000)
@@ -257,6 +258,14 @@ class Index:
         """Count the memories of each kind."""
         return dict(self.ask("SELECT kind, count(*) FROM memories GROUP BY kind ORDER BY kind"))
 
+    def candidate_count(self) -> int:
+        """Count the candidates of this machine, which wait for somebody's decision."""
+        sql = (
+            "SELECT count(*) FROM live WHERE status = 'candidate' "
+            "AND path >= 'local/' AND path < 'local0'"
+        )
+        return int(self.scalar(sql))
+
     def private_counts(self) -> dict[str, int]:
         """Count the memories of each kind in the local zone."""
         sql = (
@@ -436,9 +445,14 @@ def _filtered(
     kind: str | None, status: str | None, since: str | None, scope: str | None
 ) -> tuple[str, list[str]]:
     table = "live" if status is None else "judged"
+    typed = kind if kind in FACT_TYPES else None
+    kind = "fact" if typed else kind
     wanted = {"kind": kind, "status": None if status == "all" else status, "scope": scope}
     clauses = [f"{name} = ?" for name, value in wanted.items() if value]
     values = [value for value in wanted.values() if value]
+    if typed:
+        clauses.append("json_extract(body, '$.type') = ?")
+        values.append(typed)
     if since:
         clauses.append("at >= ?")
         values.append(since)

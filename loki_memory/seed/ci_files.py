@@ -23,8 +23,9 @@ _SETTING = re.compile(r"^(?:[A-Z_][A-Z0-9_]*=\S*\s+)+")
 _CONTROL = re.compile(r"(?:if|then|else|elif|fi|for|while|do|done|case|esac|function|set)\b|[{}#]")
 _NOT_PLAIN = re.compile(r"[$|<>`;\\]|&&|\|\|")
 _PATH = re.compile(r"(?:\./)?[\w.-]+(?:/[\w.-]+)+/?")
-_VERSION = re.compile(r"3\.(\d+)")
-_MAJOR = re.compile(r"v?(\d+)(?:\.x|\.\d+)*")
+_VERSION = re.compile(r"(3\.\d+)")
+_MAJOR = re.compile(r"v?(0\.\d+|[1-9]\d*)(?:\.x|\.\d+)*")
+_SHOWN = 6  # versions; of more, the oldest and the newest
 
 
 class CiFile(NamedTuple):
@@ -115,16 +116,22 @@ def facts(ci: Iterable[CiFile]) -> Iterator[Proposal]:
     for file in ci:
         pythons = _numbers(file.content, ("python-version", "python", "python_version"), _VERSION)
         if len(pythons) > 1:
-            text = f"CI tests Python 3.{pythons[0]} to 3.{pythons[-1]}."
-            yield convention(text, file.path, 70)
+            yield convention(f"CI tests Python {pythons[0]} to {pythons[-1]}.", file.path, 70)
             return
         nodes = _numbers(file.content, ("node-version", "node", "node_version"), _MAJOR)
         if len(nodes) > 1:
-            listed = f"{', '.join(map(str, nodes[:-1]))} and {nodes[-1]}"
-            yield convention(f"CI tests Node.js {listed}.", file.path, 70)
+            yield convention(f"CI tests Node.js {_listed(nodes)}.", file.path, 70)
             return
 
 
-def _numbers(content: Table, keys: Iterable[str], version: re.Pattern[str]) -> list[int]:
-    found = strings(content, frozenset(keys))
-    return sorted({int(match[1]) for text in texts(found) if (match := version.fullmatch(text))})
+def _listed(versions: list[str]) -> str:
+    if len(versions) > _SHOWN:
+        return f"{versions[0]} to {versions[-1]}"
+    return f"{', '.join(versions[:-1])} and {versions[-1]}"
+
+
+def _numbers(content: Table, keys: Iterable[str], version: re.Pattern[str]) -> list[str]:
+    """The versions that are tested, the oldest first: as far as compatibility depends on them."""
+    found = (version.fullmatch(text) for text in texts(strings(content, frozenset(keys))))
+    numbers = {tuple(map(int, match[1].split("."))) for match in found if match}
+    return [".".join(map(str, number)) for number in sorted(numbers)]

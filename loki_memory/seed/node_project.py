@@ -141,7 +141,7 @@ def _modules(node: NodeProject) -> Iterator[Proposal]:
         yield gotcha(text, _MANIFEST, 70)
     elif node.manifest.get("type") == "commonjs":
         yield convention('The package is CommonJS (`"type": "commonjs"`).', _MANIFEST, 66)
-    options = table(node.files.json("tsconfig.json"), "compilerOptions")
+    options = table(node.files.jsonc("tsconfig.json"), "compilerOptions")
     if options.get("strict") is True:
         yield convention("TypeScript is strict.", "tsconfig.json", 69)
 
@@ -191,10 +191,12 @@ def _needed_peers(manifest: Table) -> list[str]:
 
 
 def _entry(manifest: Table) -> str:
+    """What a user loads: by `import` from a package of ES modules, else by `require`."""
     exported = manifest.get("exports")
     root = table(manifest, "exports").get(".", exported)
+    way = "import" if manifest.get("type") == "module" else "require"
     for _ in range(_CONDITIONS):
         if isinstance(root, dict):
-            root = root.get("import") or root.get("default")
+            root = root.get(way) or root.get("default") or root.get("import")
     found = root if isinstance(root, str) else manifest.get("main")
     return found if isinstance(found, str) else ""

@@ -21,6 +21,7 @@ from loki_memory.seed.proposal import (
 
 RUST, GO, RUBY, PHP, JAVA, C = "Rust", "Go", "Ruby", "PHP", "Java", "C"
 _GO_VERSION = re.compile(r"^go (\d+\.\d+)", re.MULTILINE)
+_JAVA_VERSION = re.compile(r"<(?:maven\.compiler\.)?(?:release|source)>(?:1\.)?(\d+)</")
 _TESTED = re.compile(
     r"^\s*(?:enable_testing\s*\(|include\s*\(\s*CTest)", re.MULTILINE | re.IGNORECASE
 )
@@ -116,6 +117,9 @@ def facts(files: ProjectFiles) -> Iterator[Proposal]:
     if files.has("Gemfile"):
         text = "Dependencies are installed with `bundle install`."
         yield Proposal(text, "convention", COMMANDS, ("Gemfile",), 86)
+    java = _JAVA_VERSION.search(files.text("pom.xml"))
+    if java:
+        yield convention(f"The code is Java {java[1]}.", "pom.xml", 76)
     php = table(files.json("composer.json"), "require").get("php")
     if isinstance(php, str) and is_plain(php, 40):
         yield convention(required("PHP", php), "composer.json", 76)

@@ -32,6 +32,7 @@ from loki_memory.seed.proposal import (
     RULES,
     Proposal,
     Task,
+    only_checks,
     quoted,
 )
 
@@ -42,7 +43,6 @@ _OF_SCRIPTS = frozenset({"dev", "start"})  # `make dev` may as well prepare a ma
 # Jobs that may be done in parts: what is called `build:version` need not build anything.
 _IN_PARTS = frozenset({"test", "lint", "types", "format"})
 _BY_SEVERAL = frozenset({"lint", "types"})  # that several tools may do side by side
-_CHECKS = ("--check", "--diff", " -l ")
 
 
 class Sources(NamedTuple):
@@ -157,7 +157,7 @@ def _line(purpose: str, language: str, tasks: list[Task], ci: Sequence[CiFile]) 
     named = quoted(*dict.fromkeys(task.command for task in tasks))
     job = PURPOSES[purpose]
     said = job.of_language.format(language, named) if language else job.sentence.format(named)
-    if purpose == "format" and any(mark in f"{best.command} {best.runs} " for mark in _CHECKS):
+    if purpose == "format" and only_checks(f"{best.command} {best.runs}"):
         said = f"Formatting is checked with {named}"
     if purpose == "docs" and "serve" in best.runs:
         said = f"The documentation is served with {named}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import configparser
 import json
 import os
+import re
 import stat
 import tomllib
 from collections.abc import Callable
@@ -68,6 +69,10 @@ class ProjectFiles:
 
     def json(self, path: str) -> Table:
         return self._parsed(path, json.loads, "JSON")
+
+    def jsonc(self, path: str) -> Table:
+        """JSON with comments and trailing commas, as TypeScript reads its settings."""
+        return self._parsed(path, _load_jsonc, "JSON")
 
     def yaml(self, path: str) -> Table:
         return self._parsed(path, _load_yaml, "YAML")
@@ -146,6 +151,17 @@ def strings(
         inner = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
         waiting += reversed([part for part in inner if isinstance(part, dict | list)])
     return found
+
+
+# A string, which stays, or what JSON does not have.
+_BESIDE_JSON = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_LAST_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])')
+
+
+def _load_jsonc(text: str) -> object:
+    for beside in (_BESIDE_JSON, _LAST_COMMA):
+        text = beside.sub(lambda found: found[1] or "", text)
+    return json.loads(text)
 
 
 def _load_ini(text: str) -> Table:

@@ -108,6 +108,9 @@ PURPOSES = {
     "bench": Purpose("Benchmarks run with {}", "The {} benchmarks run with {}", 55),
 }
 
+_CHECKS = re.compile(r"--(?:check|diff)\b|\bgofmt (?!.*-w).*-[ld]\b")
+_TYPES = re.compile(r"tsc\b.*--noEmit\b")
+
 _NAMES = {
     "test": "test tests unit unittest unittests pytest spec specs jest vitest mocha",
     "lint": "lint linter linters linting eslint ruff flake8 pylint clippy rubocop pre-commit "
@@ -190,17 +193,25 @@ def of_name(name: str) -> tuple[str, bool]:
 def of_script(name: str, body: object = "", environment: str = "") -> tuple[str, bool]:
     """The purpose of a script by its name, by what it runs, and by where it belongs.
 
-    A formatter that only checks is a linter, and a build in the environment for docs makes docs.
+    A formatter that only checks is a linter, a compiler that writes nothing checks types, and a
+    build in the environment for docs makes docs.
 
     >>> of_script("format", "prettier --check ."), of_script("build", environment="docs")
     (('lint', True), ('docs', False))
     """
     purpose, is_part = of_name(name)
-    if purpose == "format" and "--check" in str(body):
+    if purpose == "format" and only_checks(str(body)):
         return "lint", True
+    if not purpose and _TYPES.match(str(body)):
+        return "types", is_part
     if purpose == "build" and environment:
         return of_name(environment)[0] or purpose, is_part
     return purpose, is_part
+
+
+def only_checks(formatter: str) -> bool:
+    """Check that a call of a formatter writes nothing."""
+    return bool(_CHECKS.search(formatter))
 
 
 def _names_other_job(first: str, rest: list[str]) -> bool:

@@ -172,9 +172,9 @@ def _coverage(python: PythonProject) -> Iterator[Proposal]:
 
 def _layout(python: PythonProject) -> Iterator[Proposal]:
     packages = python.packages()
-    source = python.files.first(PROJECT, SETUP, OLD)
     if packages and len(packages) <= 3:  # noqa: PLR2004 - more are a list, not a sentence
         noun = "package is" if len(packages) == 1 else "packages are"
+        source = f"{packages[0]}/__init__.py"
         yield convention(f"The import {noun} in {quoted(*packages)}.", source, 63)
     yield from _scripts(python)
     news = python.tool("towncrier")

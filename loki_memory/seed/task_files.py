@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 
 from loki_memory.seed.project_files import ProjectFiles, strings, table
 from loki_memory.seed.proposal import (
@@ -12,13 +12,15 @@ from loki_memory.seed.proposal import (
     Task,
     convention,
     is_plain,
-    of_name,
+    of_script,
     plain,
     quoted,
 )
 
 _TARGET = re.compile(
-    r"^([A-Za-z0-9][\w./-]*(?:[ \t]+[A-Za-z0-9][\w./-]*)*)[ \t]*::?(?![=:])", re.MULTILINE
+    r"^([A-Za-z0-9][\w./-]*(?:[ \t]+[A-Za-z0-9][\w./-]*)*)[ \t]*::?(?![=:])[^\n]*\n?"
+    r"((?:\t[^\n]*(?:\n|$))*)",
+    re.MULTILINE,
 )
 # A recipe of just, whose parameters may have defaults; `name := value` is no recipe.
 _RECIPE = re.compile(r"^@?([A-Za-z_][\w-]*)(?:[ \t]+(?:(?!:=)[^:\n])*)?:(?!=)", re.MULTILINE)
@@ -35,25 +37,25 @@ _TASKFILES = ("Taskfile.yml", "Taskfile.yaml", "taskfile.yml")
 
 def tasks(files: ProjectFiles) -> Iterator[Task]:
     """The tasks that these files define, those of a recorded purpose."""
-    for path, prefix, names in defined(files):
-        for name in dict.fromkeys(names):
-            purpose, is_part = of_name(name)
+    for path, prefix, recipes in defined(files):
+        for name, recipe in recipes.items():
+            purpose, is_part = of_script(name, recipe)
             if purpose and is_plain(name, 40):
                 yield Task(purpose, f"{prefix}{name}", path, is_part=is_part)
 
 
-def defined(files: ProjectFiles) -> Iterator[tuple[str, str, Iterable[str]]]:
-    """Each file, how its tasks are run, and their names."""
+def defined(files: ProjectFiles) -> Iterator[tuple[str, str, Mapping[str, object]]]:
+    """Each file, how its tasks are run, and their names with what they run, where that is known."""
     just = files.first(*_JUSTFILES)
-    yield just, "just ", _RECIPE.findall(files.text(just)) if just else ()
+    yield just, "just ", dict.fromkeys(_RECIPE.findall(files.text(just)))
     make = _makefile(files)
-    yield make, "make ", targets(files.text(make)) if make else ()
+    yield make, "make ", targets(files.text(make))
     task = files.first(*_TASKFILES)
-    yield task, "task ", table(files.yaml(task), "tasks") if task else ()
+    yield task, "task ", table(files.yaml(task), "tasks")
     mise = files.first("mise.toml", ".mise.toml")
-    yield mise, "mise run ", table(files.toml(mise), "tasks") if mise else ()
+    yield mise, "mise run ", table(files.toml(mise), "tasks")
     rake = files.first("Rakefile")
-    yield rake, "rake ", _rake(files.text(rake)) if rake else ()
+    yield rake, "rake ", dict.fromkeys(_rake(files.text(rake)))
 
 
 def _makefile(files: ProjectFiles) -> str:
@@ -62,13 +64,17 @@ def _makefile(files: ProjectFiles) -> str:
     return files.first(*(name for name in _MAKEFILES if name in there))
 
 
-def targets(text: str) -> list[str]:
-    """The explicit targets of a makefile.
+def targets(text: str) -> dict[str, str]:
+    """The explicit targets of a makefile, with their recipes.
 
     >>> targets("VERSION := 1\\n.PHONY: test\\ntest lint: deps\\n\\tpytest\\n%.o: %.c\\n")
-    ['test', 'lint']
+    {'test': '\\tpytest\\n', 'lint': '\\tpytest\\n'}
     """
-    return [name for found in _TARGET.findall(text) for name in found.split()]
+    found: dict[str, str] = {}
+    for names, recipe in _TARGET.findall(text):
+        for name in names.split():
+            found[name] = found.get(name, "") + recipe
+    return found
 
 
 def _rake(text: str) -> list[str]:
