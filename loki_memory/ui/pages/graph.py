@@ -108,7 +108,11 @@ def _moments(workspace: Workspace) -> tuple[MapMoment, ...]:
 
 
 def _neighbourhood(workspace: Workspace, asked: GraphOptions) -> GraphPage:
-    found = workspace.browse.neighbours(asked.around, asked.depth)
+    found = derived(
+        workspace,
+        f"near {asked.depth} {asked.around}",
+        lambda: workspace.browse.neighbours(asked.around, asked.depth),
+    )
     nodes = {node.id: node for node in found.nodes}
     near = [
         _neighbour(found.root, nodes[edge.other(found.root)], edge.relation, edge.source)

@@ -10,14 +10,15 @@ from starlette.responses import Response
 
 from loki_memory.models.text import shorten, tokens
 from loki_memory.ui.page import Visit, page, render
-from loki_memory.ui.pages.told import Tally, ToldMemory, ToldSession, tally, told_sessions
+from loki_memory.ui.pages.told import ToldMemory, ToldSession, ToldTally, tally, told_sessions
 from loki_memory.ui.site import derived
 
 if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
 
 _SESSIONS = 12  # that are shown
-_CANDIDATES = 5  # that are named; Review has all
+_CANDIDATES = 5  # that are named
+_COUNTED = 50  # candidates, as many as Review shows
 _LINES = 200  # of CONTINUITY.md
 _ID = re.compile(r"\[(?:skill: )?([a-z]+-[0-9A-Za-z_-]+)\] ?")
 
@@ -42,7 +43,7 @@ class WaitingCandidate(NamedTuple):
 class NowPage(NamedTuple):
     """The data of the page Now."""
 
-    tally: Tally
+    tally: ToldTally
     sessions: list[ToldSession]
     goal: str
     brief: list[ToldMemory]
@@ -54,6 +55,7 @@ class NowPage(NamedTuple):
     running: list[RunningSession]
     candidates: list[WaitingCandidate]
     more_candidates: int
+    has_uncounted: bool  # whether even more candidates wait
 
 
 def now_page(workspace: Workspace) -> NowPage:
@@ -79,6 +81,7 @@ def now_page(workspace: Workspace) -> NowPage:
             for shift in waiting[:_CANDIDATES]
         ],
         more_candidates=max(0, len(waiting) - _CANDIDATES),
+        has_uncounted=len(waiting) == _COUNTED,
     )
 
 
@@ -95,11 +98,8 @@ def _continuity(workspace: Workspace, goal: str) -> str:
 
 def _waiting(workspace: Workspace) -> list[Any]:
     """The lessons of this machine that are not published."""
-    most = _CANDIDATES * 10
-    found: list[Any] = derived(
-        workspace, "waiting", lambda: workspace.history.candidates(most)
-    ).shifts
-    return found
+    candidates = partial(workspace.history.candidates, _COUNTED)
+    return list(derived(workspace, "waiting", candidates).shifts)
 
 
 def _text_of(file: Any) -> str:

@@ -1,4 +1,4 @@
-"""What sessions were told, when, through which door, and whether it helped: by session, by belief.
+"""Tellings: what sessions were told, when, through which door, and whether it helped.
 
 A session is known by its episodes, which `ws.browse.activity` has read; one that runs still has
 none.
@@ -203,8 +203,8 @@ def _errors_of(workspace: Workspace, ids: Iterable[str]) -> Iterator[str]:
             yield from workspace.get(name).errors()
 
 
-class Tally(NamedTuple):
-    """What was told in all, and what became of the errors it was about."""
+class ToldTally(NamedTuple):
+    """Sums of what was told, and of what became of the errors that it was about."""
 
     sessions: int
     lines: int
@@ -216,14 +216,14 @@ class Tally(NamedTuple):
     met_untold: int  # of these, those that met the error again
 
 
-def tally(workspace: Workspace) -> Tally:
+def tally(workspace: Workspace) -> ToldTally:
     """Sum up what the journal of this machine remembers."""
     found = _injections(workspace)
     if not found:
-        return Tally(0, 0, 0, "", 0, 0, 0, 0)
+        return ToldTally(0, 0, 0, "", 0, 0, 0, 0)
     done = activity(workspace)
     outcomes = _outcomes(done.forewarned)
-    return Tally(
+    return ToldTally(
         len({injection.session for injection in found}),
         sum(len(injection.memories) for injection in found),
         sum(injection.tokens for injection in found),
