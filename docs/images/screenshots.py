@@ -15,10 +15,21 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from loki_memory import Workspace
 
 HERE = Path(__file__).resolve().parent
 TOP = HERE.parents[1]
 PAGES = TOP / "templates" / "ui"
+NOW = "2026-01-20T10:00:00Z"
+SESSIONS = (
+    ("7c1d4be2-3f60-4a55-9d0e-1b6f0a3c9e01", "Add DELETE /api/todos/:id, with a test"),
+    ("b2a97f10-58c4-4e1b-8a7d-6d1f3c2e7b02", "Todos need a due date: add it to the schema"),
+    ("e05b6c3d-9127-4f4e-b3a8-2c7d9e4f1a03", "Rename the field done to completed"),
+)
+COMMANDS = ("npm run typecheck", "npm run test:contract")
 SIZE = {"width": 1200, "height": 750}
 PICTURES = {
     "now": "/now",
@@ -37,6 +48,19 @@ def templates_hash() -> str:
     return hashed.hexdigest()
 
 
+def _live_through(workspace: Workspace, shop: Path) -> None:
+    """Tell each session what was known when it began, and then learn from it."""
+    for path, (session, goal) in zip(sorted((shop / "sessions").iterdir()), SESSIONS, strict=True):
+        os.environ["LOKI_NOW"] = f"{path.name[:10]}T09:00:00Z"
+        workspace.injection.brief(goal, [], session, "hook:SessionStart")
+        workspace.injection.reminder(goal, session, "hook:UserPromptSubmit")
+        for command in COMMANDS:
+            workspace.injection.command_lesson(command, session, "hook:PreToolUse")
+        workspace.ingest([path])
+        workspace.consolidate()
+    os.environ["LOKI_NOW"] = NOW
+
+
 def main() -> None:
     sys.path.insert(0, str(TOP / "tests"))
     from conftest import put_into_git
@@ -46,15 +70,14 @@ def main() -> None:
     from loki_memory import Workspace
 
     with tempfile.TemporaryDirectory() as folder:
-        os.environ |= {"LOKI_HOME": f"{folder}/home", "LOKI_NOW": "2026-01-20T10:00:00Z"}
+        os.environ |= {"LOKI_HOME": f"{folder}/home", "LOKI_NOW": NOW}
         shop = shutil.copytree(TOP / "example_workspace", Path(folder) / "shop")
         put_into_git(shop)
         subprocess.run(
             [sys.executable, "-m", "loki_memory", "trust", "--yes"], cwd=shop, check=True
         )
         with Workspace.open(shop, origin="owner") as workspace, sync_playwright() as playwright:
-            workspace.ingest(sorted((shop / "sessions").glob("*.jsonl")))
-            workspace.consolidate()
+            _live_through(workspace, shop)
             workspace.continuity(goal="Add an endpoint that deletes a todo")
             browser = playwright.chromium.launch(
                 executable_path=CHROMIUM, args=["--no-sandbox", "--disable-background-networking"]

@@ -33,14 +33,12 @@ from loki_memory.files.lock import locked
 from loki_memory.files.redaction import redact
 from loki_memory.files.store import failures_named, sealed
 from loki_memory.ingest.discover import belongs, places, tops, transcripts
-from loki_memory.ingest.episodes import episodes
 from loki_memory.ingest.hook_turns import told_turns
 from loki_memory.ingest.pause import why_off
 from loki_memory.ingest.read_transcript import DIALECTS, Read, RefusedLine, read
 from loki_memory.ingest.record import is_recorded
 from loki_memory.ingest.seen_words import SeenWords
 from loki_memory.ingest.staging import TELLER, Made, StagedSession, Staging, Watermarks
-from loki_memory.ingest.statements import statements
 from loki_memory.ingest.turns import Dialect, instant
 from loki_memory.ingest.utterances import utterances
 from loki_memory.models import Episode, Memory
@@ -312,6 +310,9 @@ def _tell(
     workspace: OpenWorkspace, staging: Staging, session: str, *, only_add: bool
 ) -> _EpisodeCounts:
     """Write the episodes of a session, as far as they are new or have gone on."""
+    from loki_memory.ingest.episodes import episodes  # much to load for who only looks
+    from loki_memory.ingest.statements import statements
+
     made, size = staging.made(session), staging.size(session)
     telling = _Telling(workspace, made.episodes, only_add=only_add)
     scope = workspace.config.text("capture.scope")

@@ -138,12 +138,12 @@ def _parameter(given: Parameter) -> dict[str, Any]:
         "in": given.place,
         "required": given.place == "path",
         "description": given.about,
-        "schema": {"type": given.type},
+        "schema": given.schema(),
     }
 
 
 def _object(body: list[Parameter]) -> dict[str, Any]:
-    fields = {given.name: {"type": given.type, "description": given.about} for given in body}
+    fields = {given.name: {**given.schema(), "description": given.about} for given in body}
     return {"type": "object", "properties": fields}
 
 

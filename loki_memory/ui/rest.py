@@ -209,6 +209,11 @@ class Parameter(NamedTuple):
     place: PlaceOfParameter
     type: Literal["string", "integer"]
     about: str
+    most: int = 0  # of a number, which begins at 1
+
+    def schema(self) -> dict[str, Any]:
+        """The parameter's JSON Schema."""
+        return {"type": self.type, **({"minimum": 1, "maximum": self.most} if self.most else {})}
 
 
 class Endpoint(NamedTuple):
@@ -223,7 +228,8 @@ class Endpoint(NamedTuple):
     writes: bool = False
 
 
-_LIMIT = Parameter("limit", "query", "integer", "How many at most.")
+_LIMIT = Parameter("limit", "query", "integer", "How many at most.", _MOST)
+_HIT_LIMIT = _LIMIT._replace(most=_MOST_HITS)
 _ID = Parameter("id", "path", "string", "The id, or how it begins.")
 _SINCE = Parameter("since", "query", "string", "A day or a moment: only what is newer.")
 
@@ -258,7 +264,7 @@ ENDPOINTS = (
         (
             Parameter("query", "body", "string", "The question."),
             Parameter("task_type", "body", "string", "exploration, implementation, debugging, …"),
-            Parameter("top_k", "body", "integer", "How many at most."),
+            Parameter("top_k", "body", "integer", "How many at most.", _MOST_HITS),
         ),
         "POST",
     ),
@@ -274,7 +280,7 @@ ENDPOINTS = (
         "Recall the memories that matter for a question.",
         Hits,
         _search,
-        (Parameter("q", "query", "string", "The question."), _LIMIT),
+        (Parameter("q", "query", "string", "The question."), _HIT_LIMIT),
     ),
     Endpoint(
         "stats",
