@@ -11,7 +11,7 @@ from mcp.server import MCPServer
 from typing_extensions import TypedDict
 
 from loki_memory import __version__
-from loki_memory.errors import InvalidRecord
+from loki_memory.errors import InvalidRecord, LokiMemoryError
 from loki_memory.mcp import arguments as given
 from loki_memory.mcp import tools
 from loki_memory.mcp.answers import Answer
@@ -140,8 +140,13 @@ def _served(tool: Tool) -> Tool:
         if given.get("as_of"):
             advice = "Ask in a clone: the server keeps the present only."
             raise InvalidRecord("is not served", field="as_of", advice=advice)
-        found = {**tool.function(workspace, **given)}
         root = f"{workspace.layout.root}/"
+        try:
+            found = {**tool.function(workspace, **given)}
+        except LokiMemoryError as error:
+            error.args = (str(error).replace(root, ""),)
+            raise
+        workspace.notices[:] = [notice.replace(root, "") for notice in workspace.notices]
         if "path" in found:
             found["path"] = found["path"].removeprefix(root)
         if "workspace" in found:
