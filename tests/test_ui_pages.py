@@ -25,6 +25,7 @@ ERROR = {
     "resolution": "Return explicitly from every branch of the handler.",
     "hunk": "- if (a) return b;\n+ return a ? b : null;",
 }
+COMMAND = {"t": 0, "action": "run_test", "target": "npm run typecheck", "result": "success"}
 
 
 @pytest.fixture
@@ -180,6 +181,41 @@ def test_now_shows_what_a_session_was_told_and_what_it_was_not_told(shop: Browse
     assert session["injections"][0]["memories"][0]["id"] == "sem-001"
     assert session["verdicts"] == []  # what an agent says about itself proves nothing
     assert session["untold_errors"] == ["EADDRINUSE: address already in use"]
+    (telling,) = shop.json("/beliefs/sem-001.json")["tellings"]
+    assert (telling["goal"], telling["door"]) == ("Add a handler", "at a prompt")
+    assert "Add a handler" in shop.html("/beliefs/sem-001")
+
+
+def test_a_lesson_that_was_told_before_its_error_counts_as_help_once_the_error_stays_away(
+    taught: Browser,
+) -> None:
+    workspace = workspace_of(taught)
+    failed = {**COMMAND, "result": "failure", "error": ERROR["message"]}
+    workspace.record({**captured(2), "action_log": [failed]})
+    workspace.consolidate()
+    (lesson,) = workspace.list(kind="anti-pattern")
+    for number in (3, 4):
+        workspace.record(typechecked(number))
+        workspace.home.journal.shown(
+            [(lesson.id, 12)],
+            surface="hook:PreToolUse",
+            query="npm run typecheck",
+            session=f"session-{number}",
+            now=f"2026-01-{number:02}T08:00:00Z",
+        )
+    tally = taught.json("/now.json")["tally"]
+    assert (tally["sessions"], tally["helped"], tally["failed"]) == (2, 2, 0)
+    assert "2 of 2 times" in taught.html("/now")
+    told = taught.json(f"/beliefs/{lesson.id}.json")["tellings"]
+    assert [telling["verdict"] for telling in told] == ["helped", "helped"]
+    (stopped,) = taught.json("/timeline.json")["prevention"]["stopped"]
+    assert stopped["runs_after"] == 1  # the session of the first telling proves nothing
+    assert "Not met in 1 later session" in taught.html("/timeline")
+
+
+def typechecked(number: int) -> dict[str, Any]:
+    """A session that ran the command of the error, and did not meet it."""
+    return {**captured(number), "errors_encountered": [], "action_log": [COMMAND]}
 
 
 def test_a_belief_to_merge_with_is_chosen_among_similar_ones(shop: Browser) -> None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from starlette.routing import Route
+from starlette.applications import Starlette
+from starlette.routing import Mount, Route
 from starlette.testclient import TestClient
 from ui_client import BASE, PORT, Browser, browser
 
 from loki_memory import Workspace
 from loki_memory.ui.pages import ROUTES
-from loki_memory.ui.server import application, listen, make_site
+from loki_memory.ui.server import application, listen, make_site, mountable
 from loki_memory.ui.site import UiSite
 
 READING = [route.path for route in ROUTES if "POST" not in (route.methods or ())]
@@ -149,7 +151,7 @@ def test_templates_hold_no_inline_script_and_no_inline_style() -> None:
         assert " style=" not in text, path
         assert "<style" not in text, path
         assert "|safe" not in text, path
-        assert text.count("<script") == text.count('<script src="/static/'), path
+        assert text.count("<script") == text.count('<script src="{{ root }}/static/'), path
 
 
 def test_an_open_connection_hears_of_a_change_and_ends_with_the_server(site: UiSite) -> None:
@@ -163,6 +165,26 @@ def test_an_open_connection_hears_of_a_change_and_ends_with_the_server(site: UiS
     first, second, *_ = asyncio.run(listen_to_events())
     assert first.startswith(":")
     assert second == "event: changed\ndata: \n\n"
+
+
+def test_pages_can_be_mounted_under_a_path_of_another_server(ws: Workspace) -> None:
+    ws.remember("CI runs on Node 24")
+    site = make_site(ws, PORT, read_only=True)
+    server = Starlette(routes=[Mount("/team/shop", mountable(site))])
+    with TestClient(server, base_url=BASE) as visitor:
+        for path in ("/now", "/beliefs", "/review", "/timeline", "/graph", "/files", "/health"):
+            answer = visitor.get(f"/team/shop{path}")
+            assert answer.status_code == 200
+            places = re.findall(r'(?:href|src|action|hx-get)="(/[^"]*)"', answer.text)
+            assert [place for place in places if not place.startswith("/team/shop/")] == []
+            assert "default-src 'none'" in answer.headers["content-security-policy"]
+        assert visitor.get("/team/shop/static/ui.css").status_code == 200
+        assert visitor.get("/team/shop").url.path == "/team/shop/now"
+        theme = {"csrf": site.secrets.csrf, "theme": "dark", "next": "/beliefs"}
+        assert visitor.post("/team/shop/theme", data=theme).url.path == "/team/shop/beliefs"
+        refused = visitor.post("/team/shop/review/commit", data={"csrf": site.secrets.csrf})
+        assert refused.status_code == 403
+    site.close()
 
 
 def test_the_theme_is_kept_in_a_cookie(visitor: Browser) -> None:

@@ -283,7 +283,7 @@ class Browse:
         return recall(self._workspace, asked)
 
     def beliefs(self, most: int = 50, **wanted: Any) -> BeliefList:
-        """List the newest beliefs that pass the filters of `BeliefFilter`, such as `category`.
+        """List the beliefs that pass the filters of `BeliefFilter`, newest first, candidates last.
 
         >>> ws.browse.beliefs(kind="fact", type="decision", least=0.8).total  # doctest: +SKIP
         """
@@ -297,6 +297,7 @@ class Browse:
         found = [home.answer(partial(belief_list, home.index, asked, most)) for home in homes]
         lines = sorted((line for part in found for line in part.lines), key=lambda line: line.id)
         lines.sort(key=lambda line: line.at, reverse=True)
+        lines.sort(key=lambda line: line.status == "candidate")
         return BeliefList(lines[:most], sum(part.total for part in found))
 
     def belief_ids(self, **wanted: Any) -> set[str]:

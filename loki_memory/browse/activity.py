@@ -323,7 +323,8 @@ def forewarnings(
 def _judged(name: str, traces: Sequence[SessionTrace], lessons: frozenset[str]) -> ErrorClass:
     meetings = [trace for trace in traces if name in trace.met]
     telling = next((trace for trace in traces if trace.told & lessons), None)
-    command = next((met.command for trace in meetings if (met := trace.met[name]).command), "")
+    commands = (trace.met[name].command for trace in reversed(meetings))
+    command = next(filter(None, commands), "")
     running = [trace for trace in traces if name in trace.met or command in trace.commands]
     until = telling.at if telling else "9999"
     first = meetings[0]

@@ -248,14 +248,14 @@ class BeliefList(NamedTuple):
 
 
 def belief_list(index: Index, wanted: BeliefFilter, most: int) -> BeliefList:
-    """The beliefs that pass a filter: the most certain first, candidates last."""
+    """The beliefs that pass a filter: newest first, candidates last."""
     conditions, values = wanted.where()
     columns = (
         f"id, kind, substr(title, 1, {_TITLE}), status, scope, at, confidence, pinned, "
         f"substr(category, 1, {_NAME}), "
         "substr(coalesce(json_extract(body, '$.type'), ''), 1, 40)"
     )
-    order = "status = 'candidate', confidence DESC, at DESC, id"
+    order = "status = 'candidate', at DESC, id"
     sql = f"SELECT {columns} {conditions} ORDER BY {order} LIMIT ?"
     lines = [BeliefLine(*row) for row in index.ask(sql, *values, most)]
     return BeliefList(lines, int(index.scalar(f"SELECT count(*) {conditions}", *values)))

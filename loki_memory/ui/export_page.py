@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 LARGEST = 5_000_000  # bytes
 _FRAME = 400_000  # of them for everything but the beliefs
 _DRAWN = 8  # links in a drawing; the list has all
-_STYLES = ("ui.css", "explore.css", "export.css")
+_STYLES = ("ui.css", "export.css")
 
 
 class LinkPoint(NamedTuple):

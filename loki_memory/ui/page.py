@@ -76,6 +76,16 @@ class Visit(NamedTuple):
         return self.request.query_params.get(name, default).strip()
 
     @property
+    def root(self) -> str:
+        """The path under which the pages are mounted; empty for a server of their own."""
+        return str(self.request.scope.get("root_path", ""))
+
+    @property
+    def path(self) -> str:
+        """The path of the page, wherever it is mounted."""
+        return self.request.url.path.removeprefix(self.root)
+
+    @property
     def wants_json(self) -> bool:
         return self.request.url.path.endswith(".json")
 
@@ -178,15 +188,16 @@ def error_page(visit: Visit, error: LokiMemoryError) -> Response:
 def render(visit: Visit, template: str, data: tuple[Any, ...]) -> Response:
     """Answer with a page's data, a named tuple: as JSON, or in a template that calls it `page`."""
     if visit.wants_json:
-        return Response(as_json(data), media_type="application/json", headers=_described(template))
+        headers = _described(visit, template)
+        return Response(as_json(data), media_type="application/json", headers=headers)
     text = environment().get_template(template).render(page=data, **_surroundings(visit))
     return HTMLResponse(text)
 
 
-def _described(template: str) -> dict[str, str]:
+def _described(visit: Visit, template: str) -> dict[str, str]:
     """The header that names the schema of a page's JSON; it is called as the template is."""
     name = template.removesuffix(".html")
-    return {"link": f'</schemas/ui-{name}.schema.json>; rel="describedby"'}
+    return {"link": f'<{visit.root}/schemas/ui-{name}.schema.json>; rel="describedby"'}
 
 
 def as_json(data: Any) -> bytes:
@@ -205,15 +216,17 @@ def _surroundings(visit: Visit) -> dict[str, Any]:
         "csrf": site.secrets.csrf,
         "done": site.undo.find(visit.query("done")),
         "now": site.workspace.now(),
-        "path": visit.request.url.path,
+        "path": visit.path,
         "project": site.workspace.layout.root.name,
         "read_only": site.read_only,
+        "root": visit.root,
         "theme": visit.theme,
     }
 
 
-def back(path: str, done: str = "") -> Response:
+def back(visit: Visit, path: str, done: str = "") -> Response:
     """Return to a page after a write; `done` is the key of what can be undone."""
+    path = f"{visit.root}{path}"
     target = f"{path}{'&' if '?' in path else '?'}done={done}" if done else path
     return RedirectResponse(target, 303)
 
@@ -225,4 +238,4 @@ def wrote(
     visit.workspace.browse.refresh_continuity()
     visit.workspace.flush()
     visit.site.broadcast.notify()
-    return back(path, visit.site.undo.push(words, undo))
+    return back(visit, path, visit.site.undo.push(words, undo))

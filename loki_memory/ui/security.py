@@ -93,7 +93,7 @@ class Guard:
             return
         if scope["type"] == "http":
             answer = self._refusal(scope) or self._app
-            await answer(scope, receive, _with_headers(send))
+            await answer(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> Response | None:
         """The answer to a request that the application must not see; None if it may."""
@@ -121,6 +121,16 @@ class Guard:
         """Check the origin of a write; programs other than browsers name none."""
         origin = headers.get("origin")
         return origin is None or origin in {f"http://{host}" for host in self._hosts}
+
+
+class Fenced:
+    """An application whose answers let a browser load and run nothing but its own files."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app(scope, receive, _with_headers(send))
 
 
 def _with_headers(send: Send) -> Send:

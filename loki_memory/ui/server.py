@@ -23,7 +23,7 @@ from loki_memory.resources import resource
 from loki_memory.ui.page import Visit, error_page
 from loki_memory.ui.pages import ROUTES
 from loki_memory.ui.rest import REST_ROUTES
-from loki_memory.ui.security import HOST, Guard, Secrets
+from loki_memory.ui.security import HOST, Fenced, Guard, Secrets
 from loki_memory.ui.site import Broadcast, UiSite, UndoStack
 
 if TYPE_CHECKING:
@@ -54,8 +54,20 @@ def make_site(
 
 def application(site: UiSite) -> ASGIApp:
     """The pages behind the guard."""
+    return Fenced(Guard(_pages(site), site.secrets))
+
+
+def mountable(site: UiSite) -> ASGIApp:
+    """The pages without a guard, for a server that has let its own users in.
+
+    Mount it under any path, with a site that only reads, and call `site.close()` at the end.
+    """
+    return Fenced(_pages(site))
+
+
+def _pages(site: UiSite) -> Starlette:
     routes: list[BaseRoute] = [
-        Route("/", lambda _: RedirectResponse("/now", 302)),
+        Route("/", _first_page),
         Route("/events", _events),
         Mount("/static", StaticFiles(directory=resource("templates") / "ui" / "static")),
         Route("/schemas/{name}", _schema),
@@ -73,7 +85,11 @@ def application(site: UiSite) -> ASGIApp:
         lifespan=_lifespan,
     )
     pages.state.site = site
-    return Guard(pages, site.secrets)
+    return pages
+
+
+async def _first_page(request: Request) -> Response:
+    return RedirectResponse(f"{request.scope.get('root_path', '')}/now", 302)
 
 
 @asynccontextmanager
@@ -83,8 +99,7 @@ async def _lifespan(app: Starlette) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        site.broadcast.close()
-        site.worker.shutdown()
+        site.close()
 
 
 async def _events(request: Request) -> Response:

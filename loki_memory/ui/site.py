@@ -114,6 +114,11 @@ class UiSite(NamedTuple):
     read_only: bool = False
     watcher_state: Callable[[], str] = lambda: "stopped"  # stopped, idle, ingesting, …
 
+    def close(self) -> None:
+        """End live updates, and let go of the thread of the pages."""
+        self.broadcast.close()
+        self.worker.shutdown()
+
 
 def derived(workspace: Workspace, name: str, compute: Callable[[], T]) -> T:
     """The value of this name; computed again once memory, its uses, git or the day changed."""

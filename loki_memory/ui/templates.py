@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ from loki_memory.models.text import plural, revealed, shorten
 from loki_memory.resources import resource
 
 _MINUTE, _HOUR, _DAY, _MONTH, _YEAR = 60, 3600, 86_400, 2_592_000, 31_536_000
+_HEADINGS = re.compile(r"(?:^|\s)#{1,6} ([^#]+?)(?:\s#{1,6} |…$)")
 _UNITS = ((_YEAR, "y"), (_MONTH, "mo"), (_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min"))
 
 
@@ -51,7 +53,14 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"ago": ago, "clip": shorten, "code": with_code, "plural": plural}
+    made.filters |= {
+        "ago": ago,
+        "clip": shorten,
+        "code": with_code,
+        "exact": exact,
+        "gist": gist,
+        "plural": plural,
+    }
     made.globals["navigation"] = NAVIGATION
     return made
 
@@ -68,11 +77,30 @@ def with_code(text: str) -> Markup:
     Markup('Run <code>a &lt; b</code> first')
     """
     parts = revealed(text).split("`")
-    if len(parts) % 2 == 0:  # the last backtick has no other
+    if len(parts) % 2 == 0 and not text.endswith("…"):  # the last backtick has no other
         parts[-2:] = ["`".join(parts[-2:])]
     code = Markup("<code>{}</code>")
     pieces = (code.format(part) if at % 2 else escape(part) for at, part in enumerate(parts))
     return Markup("").join(pieces)
+
+
+def gist(text: str, length: int = 140) -> str:
+    """A prompt as a title: of a plan with several headings the first one, else its beginning.
+
+    >>> gist("Implement the following plan: # Mend the lint ## Context It fails")
+    'Mend the lint'
+    """
+    found = _HEADINGS.search(text)
+    return shorten(found[1] if found else text, length)
+
+
+def exact(at: str) -> str:
+    """A moment for those who want it exactly.
+
+    >>> exact("2026-01-20T09:00:00Z")
+    '2026-01-20 09:00:00 UTC'
+    """
+    return at.replace("T", " ", 1).replace("Z", " UTC")
 
 
 def ago(at: str, now: str) -> str:

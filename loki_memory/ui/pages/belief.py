@@ -21,6 +21,7 @@ from loki_memory.models.error_signature import Signature, signature
 from loki_memory.models.text import shorten
 from loki_memory.ui.confidence_curve import ConfidenceCurve, confidence_curve
 from loki_memory.ui.page import Visit, as_json, back, page, render, write, wrote
+from loki_memory.ui.pages.told import Telling, tellings
 from loki_memory.ui.site import derived
 
 if TYPE_CHECKING:
@@ -147,6 +148,7 @@ class BeliefPage(NamedTuple):
     steps: list[HistoryStep]
     links: list[NeighbourLine]
     dependents: list[NeighbourLine]
+    tellings: list[Telling]
     uses: int
     last_used: str
     helpful: int
@@ -177,6 +179,7 @@ def belief_page(workspace: Workspace, memory_id: str) -> BeliefPage:
         steps=[_step(step) for step in blame.steps[:_STEPS]],
         links=links,
         dependents=dependents,
+        tellings=tellings(workspace, record.id),
         uses=uses.times,
         last_used=uses.last,
         helpful=uses.helpful,
@@ -369,7 +372,7 @@ def edit(visit: Visit) -> Response:
         raise FileChanged(workspace.browse.where(record.id))
     fields = _edited(record, visit.form)
     if not fields:
-        return back(page_of(record.id), visit.site.undo.push("Nothing was changed."))
+        return back(visit, page_of(record.id), visit.site.undo.push("Nothing was changed."))
     workspace.correct(record.id, **fields)
     undo = partial(put_back, workspace, record)
     return wrote(visit, f"Edited {quoted_title(record)}", page_of(record.id), undo)

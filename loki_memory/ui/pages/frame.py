@@ -23,7 +23,7 @@ def pulse(visit: Visit) -> Response:
 
 def choose_theme(visit: Visit) -> Response:
     """Keep the theme in a cookie; an empty one follows the system again."""
-    response = back(_own_path(visit.form.get("next", "")))
+    response = back(visit, _own_path(visit.form.get("next", "")))
     chosen = visit.form.get("theme", "")
     response.set_cookie("loki-mem-theme", chosen, max_age=_YEAR if chosen else 0, samesite="strict")
     return response
@@ -37,7 +37,7 @@ def undo(visit: Visit) -> Response:
         change.undo()
         done = visit.site.undo.push(f"Undone: {change.words}")
         visit.site.broadcast.notify()
-    return back(_own_path(visit.form.get("next", "")), done)
+    return back(visit, _own_path(visit.form.get("next", "")), done)
 
 
 def _own_path(given: str) -> str:
@@ -48,15 +48,16 @@ def _own_path(given: str) -> str:
 
 def manifest(visit: Visit) -> Response:
     """The web manifest, with which a browser offers the page as an app of its own."""
+    icon = {"src": f"{visit.root}/static/icon.svg", "sizes": "any", "type": "image/svg+xml"}
     return JSONResponse(
         {
             "name": f"loki-mem: {visit.workspace.layout.root.name}",
             "short_name": "loki-mem",
-            "start_url": "/now",
+            "start_url": f"{visit.root}/now",
             "display": "standalone",
             "background_color": "#f7f7f5",
             "theme_color": "#3b5bdb",
-            "icons": [{"src": "/static/icon.svg", "sizes": "any", "type": "image/svg+xml"}],
+            "icons": [icon],
         },
         media_type="application/manifest+json",
     )

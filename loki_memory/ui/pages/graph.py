@@ -47,7 +47,7 @@ class GraphPage(NamedTuple):
     layout: str
     is_whole: bool  # whether the whole map is shown
     with_episodes: bool
-    map: MemoryMap | None  # nodes with positions; none until something is chosen
+    map: MemoryMap | None  # nodes with positions; none if memory is empty
     neighbours: list[Neighbour]
     further: list[MapNode]  # nodes that are two links away
     entries: list[MapNode]  # the best linked nodes, to begin with
@@ -67,10 +67,14 @@ class GraphOptions(NamedTuple):
 
 
 def graph_page(workspace: Workspace, asked: GraphOptions) -> GraphPage:
+    """The neighbourhood that was asked for, the whole map, or where the most links meet."""
     if asked.around:
         return _neighbourhood(workspace, asked)
     found = _whole(workspace, asked)
     best = sorted(found.nodes, key=lambda node: (-node.degree, node.kind != "topic", node.id))
+    if best and not asked.is_whole:
+        near = _neighbourhood(workspace, asked._replace(around=best[0].id))
+        return near._replace(entries=best[:_LISTED])
     return GraphPage(
         *("", "", asked.depth, asked.layout, asked.is_whole, asked.with_episodes),
         map=found if asked.is_whole else None,

@@ -121,7 +121,7 @@ def close(visit: Visit) -> Response:
 
 def _told(visit: Visit, words: str) -> Response:
     visit.site.broadcast.notify()
-    return back("/handoffs", visit.site.undo.push(words))
+    return back(visit, "/handoffs", visit.site.undo.push(words))
 
 
 routes = [

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from loki_memory.errors import NotFound
 from loki_memory.ui.page import Visit, back, page, render, write
+from loki_memory.ui.pages.told import door
 from loki_memory.ui.site import derived, recompute
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class HookSeen(NamedTuple):
     """A hook that told something lately, or another way in which memory was told unasked."""
 
     occasion: str
+    door: str  # the occasion in words
     times: int
     last: str
     tokens: int
@@ -110,7 +112,9 @@ def hooks_seen(workspace: Workspace) -> list[HookSeen]:
         times[entry.occasion] += 1
         tokens[entry.occasion] += entry.tokens
         last[entry.occasion] = max(entry.at, last.get(entry.occasion, ""))
-    return [HookSeen(name, times[name], last[name], tokens[name]) for name in sorted(times)]
+    return [
+        HookSeen(name, door(name), times[name], last[name], tokens[name]) for name in sorted(times)
+    ]
 
 
 def _verified(found: Verified) -> str:
@@ -197,7 +201,7 @@ def fix(visit: Visit) -> Response:
     words = FIXES[name](visit.workspace)
     recompute(visit.workspace)
     visit.site.broadcast.notify()
-    return back("/health", visit.site.undo.push(words))
+    return back(visit, "/health", visit.site.undo.push(words))
 
 
 routes = [

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from starlette.responses import Response
 
 from loki_memory.ui.page import Visit, page, render
-from loki_memory.ui.site import derived
+from loki_memory.ui.pages.told import activity
 
 if TYPE_CHECKING:
     from loki_memory.browse.activity import DayOfTokens, DayOfWork, Prevention
@@ -43,7 +43,7 @@ class TimelinePage(NamedTuple):
 
 
 def timeline_page(workspace: Workspace, agent: str = "", before: str = "") -> TimelinePage:
-    found = derived(workspace, "activity", workspace.browse.activity)
+    found = activity(workspace)
     agents = sorted({session.agent for day in found.days for session in day.sessions} - {""})
     days = [_of_agent(day, agent) for day in found.days if not before or day.day < before]
     days = [day for day in days if day.sessions]

@@ -6,8 +6,13 @@ const box = document.querySelector("[data-graph]");
 const canvas = box.querySelector(".canvas");
 const inspector = box.querySelector(".inspector");
 const root = box.dataset.root;
+const top = document.documentElement.dataset.root; // where the pages are mounted
 const style = getComputedStyle(document.documentElement);
-const colour = (name) => style.getPropertyValue(name).trim();
+const probe = box.appendChild(document.createElement("span")); // a variable may name a colour per theme
+const colour = (name) => {
+  probe.style.color = `var(${name}, var(--muted))`;
+  return getComputedStyle(probe).color;
+};
 
 const address = new URL(location.href);
 address.pathname += ".json";
@@ -17,12 +22,13 @@ const scale = Math.min(1, Math.sqrt(300 / map.nodes.length)); // many nodes are 
 const graph = new graphology.MultiDirectedGraph();
 const byId = new Map(map.nodes.map((node) => [node.id, node]));
 for (const node of map.nodes) {
+  node.title = node.title.replaceAll("`", ""); // nothing here shows code as code
   graph.addNode(node.id, {
     label: node.title.length > LABEL ? `${node.title.slice(0, LABEL - 1).trimEnd()}…` : node.title,
     x: node.x,
     y: -node.y,
     size: node.id === root ? 11 : Math.min(4 + Math.sqrt(node.degree), 10) * scale,
-    color: colour(`--kind-${node.kind}`) || colour("--muted"),
+    color: colour(`--kind-${node.kind}`),
   });
 }
 for (const edge of map.edges) {
@@ -85,6 +91,10 @@ function drawHover(context, data, settings) {
   context.fillText(data.label ?? "", data.x + data.size + 5, data.y + 4);
 }
 
+if (root) {
+  const reach = Math.max(0.1, ...map.nodes.map((node) => Math.hypot(node.x, node.y))) * 1.15;
+  drawing.setCustomBBox({ x: [-reach, reach], y: [-reach, reach] }); // the root stands in the middle
+}
 drawing.on("clickNode", ({ node }) => inspect(node));
 drawing.on("clickStage", () => inspect(null));
 if (root) inspect(root);
@@ -107,9 +117,9 @@ function inspect(id) {
 
 function doors(node) {
   const found = [];
-  if (node.id !== root) found.push(anchor(`/graph?around=${encodeURIComponent(node.id)}`, "neighbourhood"));
-  if (node.kind === "file") found.push(anchor(`/files/${node.id.slice(5).split("/").map(encodeURIComponent).join("/")}`, "file"));
-  else if (node.kind !== "topic" && node.kind !== "missing") found.push(anchor(`/beliefs/${encodeURIComponent(node.id)}`, "open"));
+  if (node.id !== root) found.push(anchor(`${top}/graph?around=${encodeURIComponent(node.id)}`, "neighbourhood"));
+  if (node.kind === "file") found.push(anchor(`${top}/files/${node.id.slice(5).split("/").map(encodeURIComponent).join("/")}`, "file"));
+  else if (node.kind !== "topic" && node.kind !== "missing") found.push(anchor(`${top}/beliefs/${encodeURIComponent(node.id)}`, "open"));
   return found;
 }
 

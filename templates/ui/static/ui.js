@@ -1,5 +1,6 @@
 // The frame: keys, theme, live updates. Every page works without it.
 
+const root = document.documentElement.dataset.root; // where the pages are mounted
 const TYPING = "input, select, textarea, [contenteditable]";
 const pages = new Map([...document.querySelectorAll("[data-go]")].map((a) => [a.dataset.go, a]));
 let afterG = false;
@@ -8,7 +9,7 @@ let afterG = false;
 
 const actions = {
   "?": () => document.getElementById("keys").showModal(),
-  "/": () => document.querySelector("input[type=search]")?.focus() ?? location.assign("/beliefs#q"),
+  "/": () => document.querySelector("input[type=search]")?.focus() ?? location.assign(`${root}/beliefs#q`),
   j: () => choose(1),
   k: () => choose(-1),
   Enter: () => chosen()?.querySelector("a[href]")?.click(),
@@ -104,7 +105,7 @@ document.addEventListener("click", async (event) => {
 const badge = document.querySelector("[data-watcher]");
 
 async function renewBadge() {
-  const answer = await fetch("/pulse.json").catch(() => null);
+  const answer = await fetch(`${root}/pulse.json`).catch(() => null);
   const watcher = answer?.ok ? (await answer.json()).watcher : "page stopped";
   badge.textContent = `watcher: ${watcher}`;
   badge.className = `badge badge-${watcher.replace(" ", "-")}`;
@@ -119,7 +120,7 @@ function renewParts() {
   }
 }
 
-const events = new EventSource("/events");
+const events = new EventSource(`${root}/events`);
 events.addEventListener("changed", renewParts);
 events.addEventListener("error", renewBadge);
 renewBadge();
