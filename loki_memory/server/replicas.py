@@ -18,7 +18,6 @@ from loki_memory.errors import NoAccess
 from loki_memory.files.layout import view_kind
 from loki_memory.files.lock import locked
 from loki_memory.history.as_of import Past, follow, lay_out, lay_out_cited, past_layout
-from loki_memory.index import queries
 from loki_memory.journal import Journal
 from loki_memory.models.ids import file_stem
 from loki_memory.server import records
@@ -142,8 +141,8 @@ class Replicas:
             if before.version == standing.version or not isinstance(home, Replica):
                 return  # another process built it meanwhile
             files, gone = _changes(connection, standing, held)
-            if gone is None:
-                _drop_views(place)
+            for view in _views(place) if gone is None else ():
+                view.unlink()  # the present version may have none
             is_set_anew = _settings(place) != standing.settings
             lay_out(place, files, standing.settings)
             if files or gone or gone is None:
@@ -171,8 +170,8 @@ def _changes(
     connection: Connection, standing: Standing, held: HeldReplica
 ) -> tuple[Mapping[str, bytes], Collection[str] | None]:
     """The files that changed and those that are gone; all files, and None, if a view has a part."""
-    version, index = held.served().version, held.workspace.index
-    if version and not any(map(view_kind, queries.memory_paths(index))):
+    version = held.served().version
+    if version and not _views(held.workspace.layout):
         files, gone = records.changed_since(connection, standing.id, version)
         if not any(map(view_kind, (*files, *gone))):
             return files, gone
@@ -184,11 +183,10 @@ def _settings(place: Layout) -> bytes:
     return file.read_bytes() if file.exists() else b""
 
 
-def _drop_views(place: Layout) -> None:
-    """Remove the views of an earlier version: the present one may have none."""
-    for path in place.memory.rglob("*.json"):
-        if view_kind(path.relative_to(place.memory).as_posix()):
-            path.unlink()
+def _views(place: Layout) -> list[Path]:
+    """The views of an old layout, the only files of memory that are laid out."""
+    files = place.memory.rglob("*.json")
+    return [path for path in files if view_kind(path.relative_to(place.memory).as_posix())]
 
 
 def standing_of(connection: Connection, name: str) -> Standing:
