@@ -6,6 +6,7 @@ import configparser
 import os
 import re
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,17 @@ def test_the_unit_starts_the_server_with_its_state() -> None:
     assert served(words[2:])["state"] == Path("/var/lib") / service["StateDirectory"]
     assert service["DynamicUser"] == "yes"
     assert unit["Install"]["WantedBy"] == "multi-user.target"
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not here")
+def test_systemd_has_no_complaint_about_the_unit(tmp_path: Path) -> None:
+    unit = tmp_path / "loki-memory.service"
+    text = (DEPLOY / "loki-memory.service").read_text()
+    unit.write_text(re.sub(r"/opt/loki-memory/bin/loki-mem", "/bin/true", text))
+    done = subprocess.run(
+        ["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 # -- backup and restore ----------------------------------------------------------------------------

@@ -60,6 +60,7 @@ class TooLarge(Exception):
 
 _REFUSED = (*_UNAVAILABLE, LokiMemoryError, ValidationError, psycopg.DataError, TooLarge)
 _DOWN = "the database does not answer; repeat the request, since a push is never taken in twice"
+_FULL = "the database has no room left; nothing of this request was kept"
 _JSON = "application/json"
 
 
@@ -214,6 +215,8 @@ def _refusal(reason: str, status: int, headers: Mapping[str, str] | None = None)
 
 def refused(error: Exception) -> Response:
     """Refuse in a sentence; a request that is refused has changed nothing."""
+    if isinstance(error, psycopg.errors.DiskFull):
+        return _refusal(_FULL, 507)
     if isinstance(error, _UNAVAILABLE):
         return _refusal(_DOWN, 503, {"Retry-After": "1"})
     if isinstance(error, ValidationError):

@@ -21,7 +21,7 @@ from starlette.routing import BaseRoute, Mount, Route
 
 from loki_memory.resources import resource
 from loki_memory.server.requests import CALLER, standing
-from loki_memory.ui.security import Fenced
+from loki_memory.ui.security import Fenced, Secrets
 from loki_memory.ui.server import make_site, mountable
 from loki_memory.ui.templates import NAVIGATION, environment
 
@@ -117,7 +117,7 @@ class RepositoryPages:
 
     def __init__(self, projects: ServedProjects) -> None:
         self._projects = projects
-        self._apps: dict[Workspace, ASGIApp] = {}
+        self._secrets = Secrets(0)  # for forms that choose a theme
         self._worker = ThreadPoolExecutor(_AT_ONCE, "pages")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -135,12 +135,10 @@ class RepositoryPages:
             await run_in_threadpool(turn.__exit__, None, None, None)
 
     def _app(self, workspace: Workspace) -> ASGIApp:
-        if workspace not in self._apps:
-            site = make_site(workspace, 0, read_only=True)
-            shown = [entry for entry in NAVIGATION if entry.name in _SHOWN]
-            site = site._replace(worker=self._worker, navigation=shown)
-            self._apps[workspace] = mountable(site)
-        return self._apps[workspace]
+        site = make_site(workspace, 0, read_only=True)
+        shown = [entry for entry in NAVIGATION if entry.name in _SHOWN]
+        site = site._replace(navigation=shown, worker=self._worker, secrets=self._secrets)
+        return mountable(site)
 
 
 def _elsewhere(scope: Scope, top: str) -> Response:

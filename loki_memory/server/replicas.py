@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _LOCK = ".lock"  # in the folder of a replica
 _SERVED = "served"  # the note in its index that says which version of the rows it has
+MOST_OPEN = 100  # replicas; each has five open files, of the 1,024 that a process may have
 _PATIENCE = 60.0  # seconds for another process that builds the same replica
 
 
@@ -120,13 +121,26 @@ class Replicas:
         """The workspace of a repository, and the lock under which it is used."""
         key = (standing.id, standing.epoch)
         with self._lock:
-            if key not in self._held:
-                folder = self._folder / f"{standing.id}-{standing.epoch}"
-                root = folder / file_stem(standing.name)  # pages call a project as its folder is
-                home = Replica(past_layout(root))
-                home.name = standing.name
-                self._held[key] = HeldReplica(Workspace(home), Lock())
-            return self._held[key]
+            held = self._held.pop(key, None) or self._opened(standing)
+            self._held[key] = held  # the last one: those before were used less lately
+            self._close_idle()
+            return held
+
+    def _opened(self, standing: Standing) -> HeldReplica:
+        folder = self._folder / f"{standing.id}-{standing.epoch}"
+        root = folder / file_stem(standing.name)  # pages call a project as its folder is
+        home = Replica(past_layout(root))
+        home.name = standing.name
+        return HeldReplica(Workspace(home), Lock())
+
+    def _close_idle(self) -> None:
+        """Close those that were used least lately; who still has one opens its files again."""
+        for key in list(self._held)[:-MOST_OPEN]:
+            held = self._held[key]
+            if held.turn.acquire(blocking=False):
+                del self._held[key]
+                held.workspace.close()
+                held.turn.release()
 
     def update(self, connection: Connection, standing: Standing, held: HeldReplica) -> None:
         """Bring a replica up to date; whoever calls has its lock.

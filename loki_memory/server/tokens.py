@@ -85,7 +85,7 @@ def grant(connection: Connection, name: str, repositories: Sequence[str]) -> Non
 
 
 def unserved(connection: Connection, repositories: Sequence[str]) -> list[str]:
-    """Those of which nothing was ever fetched: not served yet, or misspelt."""
+    """Repositories of which nothing was ever fetched: not served yet, or misspelt."""
     rows = connection.execute(
         "SELECT name FROM loki.repositories WHERE name = ANY (%s) AND fetched IS NULL "
         "ORDER BY name",
