@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -61,17 +61,17 @@ def make(
         f"{_RETIRE} WHERE name = %s AND (revoked IS NOT NULL OR expires < now())", (name,)
     )
     secret = f"{_PREFIX}{secrets.token_urlsafe(_BYTES)}"
-    ends = None if days is None else datetime.now(UTC) + timedelta(days=days)
-    made = connection.execute(
-        "INSERT INTO loki.tokens (name, hash, scopes, expires) VALUES (%s, %s, %s, %s) "
-        "ON CONFLICT (name) DO NOTHING RETURNING id",
-        (name, sha256(secret.encode()).digest(), list(scopes), ends),
+    lasts = None if days is None else timedelta(days=days)
+    made = connection.execute(  # by the clock of the database, which also ends it
+        "INSERT INTO loki.tokens (name, hash, scopes, expires) VALUES (%s, %s, %s, now() + %s) "
+        "ON CONFLICT (name) DO NOTHING RETURNING expires",
+        (name, sha256(secret.encode()).digest(), list(scopes), lasts),
     ).fetchone()
     if made is None:
         advice = "Rotate it, grant it more repositories, or choose another name."
         raise InvalidRecord("is taken", field=name, advice=advice)
     grant(connection, name, repositories)
-    return NewToken(name, secret, ends.isoformat() if ends else "")
+    return NewToken(name, secret, made[0].isoformat() if made[0] else "")
 
 
 def grant(connection: Connection, name: str, repositories: Sequence[str]) -> None:
