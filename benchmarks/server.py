@@ -34,7 +34,8 @@ from loki_memory.files.layout import place
 from loki_memory.models import Fact
 
 SEED = 23
-_AGENT = (sys.executable, "-m", "loki_memory", "agent")
+WEBHOOK_SECRET = "bench"  # noqa: S105 - of a server that lives for one run
+_LOKI = (sys.executable, "-m", "loki_memory")
 BAR_RECALL_MS, BAR_PUSH_S, BAR_CATCH_UP_S = 150, 3, 30  # at 100,000, of 1,000, of 10,000 memories
 
 
@@ -76,6 +77,8 @@ class Figures(NamedTuple):
     recall_p95_ms: float
     recall_cpu_ms: float  # of the server's process, without PostgreSQL
     recalls_per_s: float
+    after_code_cpu_ms: float  # of the server's process: a recall after a commit of code alone
+    after_record_cpu_ms: float  # and after a commit that adds one record
     elsewhere_p50_ms: float  # across all repositories
     push_1000_s: float
     push_again_s: float
@@ -100,11 +103,16 @@ def make_repositories(folder: Path, options: Options) -> list[Path]:
             path = root / ".loki" / "memory" / place(record)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(encode(record))
-        who = ("-c", "user.name=bench", "-c", "user.email=bench@example.org")
-        for words in (("init", "-q"), ("add", "-A"), (*who, "commit", "-q", "-m", "memory")):
-            subprocess.run(["git", *words], cwd=root, check=True)
+        subprocess.run(["git", "init", "-q"], cwd=root, check=True)
+        commit(root)
         made.append(root)
     return made
+
+
+def commit(root: Path) -> None:
+    who = ("-c", "user.name=bench", "-c", "user.email=bench@example.org")
+    for words in (("add", "-A"), (*who, "commit", "-q", "-m", "memory")):
+        subprocess.run(["git", *words], cwd=root, check=True)
 
 
 @contextmanager
@@ -115,8 +123,8 @@ def serving(
     limits = ("--rate", "1000000", "--poll", "3600")
     given = [word for root in repositories for word in ("--repo", str(root))]
     process = subprocess.Popen(
-        [*_AGENT, "serve", "--json", "--port", "0", *limits, "--state", str(state), *given],
-        env={**os.environ, "LOKI_DATABASE": url},
+        [*_LOKI, "serve", "--json", "--port", "0", *limits, "--state", str(state), *given],
+        env={**os.environ, "LOKI_DATABASE": url, "LOKI_WEBHOOK_SECRET": WEBHOOK_SECRET},
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -142,6 +150,20 @@ class Client:
         request = Request(f"{self._address}{path}", data, headers)  # noqa: S310 - loopback
         with urlopen(request) as answer:  # noqa: S310
             return json.load(answer)
+
+    def fetched(self, name: str) -> None:
+        """Have the server fetch a repository, and wait until it did."""
+
+        def version() -> int:
+            places = self.ask("/status")["repositories"]
+            return next(int(place["version"]) for place in places if place["name"] == name)
+
+        before = version()
+        called = Request(f"{self._address}/webhook/{name}", b"{}")  # noqa: S310 - loopback
+        called.add_header("X-Gitlab-Token", WEBHOOK_SECRET)
+        urlopen(called).close()  # noqa: S310
+        while version() == before:
+            time.sleep(0.1)
 
     def tool(self, name: str, **arguments: Any) -> Any:
         params = {"name": name, "arguments": arguments}
@@ -170,11 +192,12 @@ def at(times: list[float], share: float) -> float:
 
 def measure(options: Options, url: str, folder: Path) -> Figures:
     repositories = make_repositories(folder, options)
+    root = repositories[0]
     names = [root.name for root in repositories]
     scopes = ["--scope", "read", "--scope", "push", "--scope", "admin"]
     granted = [word for name in [*names, "inbox"] for word in ("--repo", name)]
     made = subprocess.run(
-        [*_AGENT, "token", "add", "bench", "--json", *scopes, *granted],
+        [*_LOKI, "token", "add", "bench", "--json", *scopes, *granted],
         env={**os.environ, "LOKI_DATABASE": url},
         check=True,
         capture_output=True,
@@ -190,6 +213,11 @@ def measure(options: Options, url: str, folder: Path) -> Figures:
         busy = processor_seconds(process)
         warm, whole = recalls(options, client, names)
         busy = processor_seconds(process) - busy
+        (root / "code.py").write_text("x = 1\n")
+        after_code = after_commit(client, root, process)
+        new = Fact(statement=statement(chance, 10**7), category="ops")
+        (root / ".loki/memory" / place(new)).write_bytes(encode(new))
+        after_record = after_commit(client, root, process)
         elsewhere = [
             seconds(
                 lambda: client.tool(
@@ -216,6 +244,8 @@ def measure(options: Options, url: str, folder: Path) -> Figures:
         at(warm, 0.95),
         round(1000 * busy / len(warm), 1),
         round(len(warm) / whole, 1),
+        after_code,
+        after_record,
         at(elsewhere, 0.5),
         round(push_once, 2),
         round(push_again, 2),
@@ -223,6 +253,15 @@ def measure(options: Options, url: str, folder: Path) -> Figures:
         round(size / 1e6, 1),
         round(replicas / 1e6, 1),
     )
+
+
+def after_commit(client: Client, root: Path, process: psutil.Process) -> float:
+    """Processor time of the first recall after a commit, in milliseconds."""
+    commit(root)
+    client.fetched(root.name)
+    before = processor_seconds(process)
+    client.tool("memory_recall", query="what does the queue need", project=root.name)
+    return round(1000 * (processor_seconds(process) - before), 1)
 
 
 def recalls(options: Options, client: Client, names: list[str]) -> tuple[list[float], float]:

@@ -15,6 +15,7 @@
     │   ├── NothingToUndo      5   it was not archived, forgotten or rejected
     │   ├── NoLedger           5   the agent has not checked in
     │   ├── NoRemote           5   no team server of this user has that name
+    │   ├── NoToken            5   no token of the team server that works has that name
     │   ├── UnknownRevision    5   git knows no such commit
     │   ├── NoHistory          5   the folder is in no git repository
     │   └── NoChange           5   a recall was the same at both ends
@@ -187,6 +188,13 @@ class NoRemote(NotFound):
     def __init__(self, name: str) -> None:
         LokiMemoryError.__init__(
             self, f"no team server is called {name!r}; `loki-mem remote list` shows those you have."
+        )
+
+
+class NoToken(NotFound):
+    def __init__(self, name: str) -> None:
+        LokiMemoryError.__init__(
+            self, f"no token {name!r} is in use; `loki-mem token list` shows those there are."
         )
 
 

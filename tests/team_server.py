@@ -113,7 +113,6 @@ class Team:
         self, folder: Path, database: Database, per_minute: int = 100_000, **given: Any
     ) -> None:
         self.folder, self.database = folder, database
-        self.mirrors: dict[str, Mirror] = {}
         self.replicas = Replicas(folder / "replicas", ())
         self.app = application(database, self.replicas, per_minute, **given)
         self.client: TestClient

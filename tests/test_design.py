@@ -229,7 +229,9 @@ MAY_IMPORT: dict[str, set[str]] = {
         "journal",
         "mcp",
         "models",
+        "resources",
         "sync",
+        "ui",
         "workspace",
     },
     "remote": {

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from team_server import make_token, opened
 
-from loki_memory.errors import InvalidRecord, NotFound
+from loki_memory.errors import InvalidRecord, NotFound, NoToken
 from loki_memory.server import records, tokens
 from loki_memory.server.database import REQUESTS, Connection, Database
 
@@ -287,9 +287,28 @@ def test_a_revoked_token_ends_at_once(database: Database) -> None:
         change(database, lambda connection: tokens.rotate(connection, "revoked"))
 
 
-def test_a_name_is_given_once_and_scopes_are_known_ones(database: Database) -> None:
+def test_a_token_is_granted_more_and_loses_some(database: Database) -> None:
+    secret = make_token(database, name="granted", at="repo-0")
+    change(database, lambda connection: tokens.grant(connection, "granted", ["repo-1", "repo-0"]))
+    assert reached(database, secret) == {"repo-0", "repo-1"}
+    change(database, lambda connection: tokens.revoke(connection, "granted", ["repo-0"]))
+    assert reached(database, secret) == {"repo-1"}
+    with pytest.raises(NoToken):
+        change(database, lambda connection: tokens.grant(connection, "nobody", ["repo-0"]))
+
+
+def reached(database: Database, secret: str) -> set[str]:
+    with database.as_token(secret) as connection:
+        return {name for (name,) in connection.execute("SELECT name FROM loki.repositories")}
+
+
+def test_a_name_is_given_once_while_its_token_works_and_scopes_are_known_ones(
+    database: Database,
+) -> None:
     make_token(database, name="twice", at="repo-0")
     with pytest.raises(InvalidRecord, match="is taken"):
         make_token(database, name="twice", at="repo-0")
+    change(database, lambda connection: tokens.revoke(connection, "twice"))
+    assert reaches(database, make_token(database, name="twice", at="repo-0"))
     with pytest.raises(InvalidRecord, match="read, push, admin"):
         make_token(database, "write", name="odd", at="repo-0")

@@ -6,6 +6,7 @@ import configparser
 import os
 import re
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ PORT = OPTIONS["--port"].default
 
 
 def served(words: list[str]) -> dict[str, Any]:
-    """The options of `agent serve` in a command line, as the program reads them."""
+    """The options of `serve` in a command line, as the program reads them."""
     with serve_command.make_context("serve", [*words, "--database", "postgresql://x/y"]) as ctx:
         return dict(ctx.params)
 
@@ -41,8 +42,8 @@ def dockerfile() -> list[tuple[str, str]]:
 def test_the_image_serves_as_nobody_in_particular_with_options_that_exist() -> None:
     steps = dict(dockerfile())
     entry = yaml.safe_load(steps["ENTRYPOINT"])
-    assert entry[:3] == ["loki-mem", "agent", "serve"]
-    assert served(entry[3:])["host"] == "0.0.0.0"  # noqa: S104 - in its container
+    assert entry[:2] == ["loki-mem", "serve"]
+    assert served(entry[2:])["host"] == "0.0.0.0"  # noqa: S104 - in its container
     assert steps["USER"] == "10001"
     assert (int(steps["EXPOSE"]), f":{PORT}/healthz" in steps["HEALTHCHECK"]) == (PORT, True)
 
@@ -89,10 +90,21 @@ def test_the_unit_starts_the_server_with_its_state() -> None:
     unit.read_string((DEPLOY / "loki-memory.service").read_text())
     service = unit["Service"]
     words = shlex.split(service["ExecStart"])
-    assert words[1:3] == ["agent", "serve"]
-    assert served(words[3:])["state"] == Path("/var/lib") / service["StateDirectory"]
+    assert words[1] == "serve"
+    assert served(words[2:])["state"] == Path("/var/lib") / service["StateDirectory"]
     assert service["DynamicUser"] == "yes"
     assert unit["Install"]["WantedBy"] == "multi-user.target"
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not here")
+def test_systemd_has_no_complaint_about_the_unit(tmp_path: Path) -> None:
+    unit = tmp_path / "loki-memory.service"
+    text = (DEPLOY / "loki-memory.service").read_text()
+    unit.write_text(re.sub(r"/opt/loki-memory/bin/loki-mem", "/bin/true", text))
+    done = subprocess.run(
+        ["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 # -- backup and restore ----------------------------------------------------------------------------

@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
+import psycopg
 import pytest
 from team_server import Team, make_repository, make_token, team
 
-from loki_memory.server import tokens
+from loki_memory.server import replicas, tokens
+from loki_memory.server.app import refused
 from loki_memory.server.requests import RateLimit, RequestMetrics
 
 INJECTIONS = [
@@ -249,6 +252,25 @@ def test_a_token_that_asks_too_often_waits_and_others_do_not(tmp_path: Path) -> 
         assert "asks too often" in refused.json()["error"]
         assert int(refused.headers["retry-after"]) >= 1
         assert server.ask("GET", "/status", second).status_code == 200
+
+
+def test_replicas_that_were_used_least_lately_are_closed(
+    server: Team, lead: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replicas, "MOST_OPEN", 1)
+    for _ in range(2):
+        for project in ("app", "shop"):
+            assert server.tool(lead, "memory_recall", query="category:ops", project=project)
+            files = [Path(file.path) for file in psutil.Process().open_files()]
+            indexes = [file for file in files if file.name == "index.db"]
+            opened = {file.parts[-4] for file in indexes if "replicas" in file.parts}
+            assert opened == {project}
+
+
+def test_a_full_disk_is_told_apart_from_a_database_that_is_away() -> None:
+    full = refused(psycopg.errors.DiskFull("could not extend file"))
+    assert (full.status_code, b"no room left" in full.body) == (507, True)
+    assert refused(psycopg.OperationalError("connection lost")).status_code == 503
 
 
 def test_a_bucket_fills_up_again() -> None:

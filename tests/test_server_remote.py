@@ -229,6 +229,23 @@ def test_a_revoked_token_is_told_apart_from_a_server_that_is_down(server: Team, 
         keep(RemoteServer("team", url, "loki_wrong"))
         done = run(app, "remote", "sync")
     assert "refuses" in done.output
+    assert done.exit_code == 16
+
+
+def test_a_database_that_was_made_anew_gets_the_shared_candidates_again(
+    server: Team, app: Path, tmp_path: Path
+) -> None:
+    server.fetch(app, "app")
+    with listening(server) as url:
+        added(app, url, make_token(server.database, "read", "push"), "--share")
+        (name,) = synced(app)["pushed"]
+    with opened() as database:
+        anew = Team(tmp_path / "anew", database)
+        anew.fetch(app, "app")
+        with listening(anew) as url:
+            added(app, url, make_token(database, "read", "push"), "--share")
+            assert synced(app)["pushed"] == [name]
+            assert synced(app)["pushed"] == []
 
 
 @pytest.mark.parametrize(

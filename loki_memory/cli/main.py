@@ -110,7 +110,7 @@ FURTHER: dict[str, dict[str, str]] = {
 _ABOUT = {
     "history": "Follow beliefs through git: who, when, why, and undo.",
     "index": "Explore and tidy: topics, links, copies, and the index itself.",
-    "agent": "What agents and their clients use: sessions, daemon, MCP, hooks.",
+    "agent": "What agents and teams use: sessions, daemon, MCP, hooks, the team server.",
 }
 # Names that other tools have for these.
 ALIASES = {

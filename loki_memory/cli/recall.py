@@ -166,7 +166,8 @@ def _print(
     elsewhere: Sequence[ElsewhereHit],
 ) -> None:
     _print_found(found, parts, places)
-    for hit in elsewhere:
+    least = _least(elsewhere)
+    for hit in (hit for hit in elsewhere if hit.score >= least):
         kept = (
             "pushed by a teammate, not reviewed" if hit.pushed else f"of {one_line(hit.repository)}"
         )
@@ -178,13 +179,18 @@ def _print(
         note("what holds elsewhere need not hold here; `loki-mem remote show ID` opens one")
 
 
+def _least(found: Sequence[Recollection] | Sequence[ElsewhereHit]) -> float:
+    """The score below which a hit is hardly about what was asked; never that of the best."""
+    return min(_FAINT, _FAINTER * found[0].score) if found else 0.0
+
+
 def _print_found(
     found: Recollections, parts: list[dict[str, float]], places: dict[str, list[PlaceStep]]
 ) -> None:
     if found.counts:
         say(found.counts)
     faint = 0
-    least = min(_FAINT, _FAINTER * found[0].score) if found else 0.0
+    least = _least(found)
     for number, hit in enumerate(found):
         if number and hit.score < least:
             faint += 1

@@ -187,8 +187,9 @@ def _sync(session: Session, name: str | None, *, share: bool) -> None:
     workspace = session.open()
     done = RemoteSyncs([sync(workspace, remote, share=share) for remote in wanted])
     session.show(done, lambda: _print_synced(done, wanted))
-    if any(remote.problem for remote in done.remotes):
-        raise click.exceptions.Exit(RemoteFailed.exit_code)
+    codes = [remote.exit_code for remote in done.remotes if remote.problem]
+    if codes:
+        raise click.exceptions.Exit(max(codes))
 
 
 def _print_synced(done: RemoteSyncs, wanted: list[RemoteServer]) -> None:

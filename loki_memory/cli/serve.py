@@ -8,6 +8,7 @@ import socket
 import webbrowser
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,6 +19,7 @@ from loki_memory.cli.output import note, print_json, say
 from loki_memory.workspace import Workspace
 
 if TYPE_CHECKING:
+    from loki_memory.server.database import Connection
     from loki_memory.server.tokens import NewToken, Token
     from loki_memory.ui.site import UiSite
 
@@ -227,7 +229,7 @@ class ServerAddress(NamedTuple):
 
 
 class TokenList(NamedTuple):
-    """Printed by `token list`."""
+    """Printed by `token list`, `grant` and `revoke`."""
 
     tokens: list[Token]
 
@@ -299,21 +301,20 @@ def serve_command(
 
     The server fetches the repositories itself and reads the memory of their trusted branch into
     PostgreSQL with pgvector; git stays the truth, and the database may be dropped. Clients need a
-    token: loki-mem agent token. With LOKI_WEBHOOK_SECRET set, a forge that calls /webhook/NAME has
+    token: loki-mem token. With LOKI_WEBHOOK_SECRET set, a forge that calls /webhook/NAME has
     it fetched at once.
 
     \b
     Example:
-      loki-mem agent serve --database postgresql://loki@db/loki --repo https://git.example/app.git
+      loki-mem serve --database postgresql://loki@db/loki --repo https://git.example/app.git
     """
     _need_driver()
     from loki_memory.server.projection import RepositorySource
     from loki_memory.server.serving import ServerOptions, serve
 
-    sources = [RepositorySource.parse(text) for text in repositories]
     options = ServerOptions(
         database,
-        sources,
+        RepositorySource.parse_all(repositories),
         state or _default_state(),
         poll,
         per_minute,
@@ -326,13 +327,13 @@ def serve_command(
         raise click.UsageError(f"{host}:{port} cannot be used: {error.strerror}.") from None
     with listening:
         url = f"http://{host}:{listening.getsockname()[1]}"
-        address = ServerAddress(url, [source.name for source in sources])
-        session.show(address, lambda: say(f"{url}\nCtrl-C ends it."))
-        serve(options, listening, note)
+        address = ServerAddress(url, [source.name for source in options.sources])
+        begun = partial(session.show, address, lambda: say(f"{url}\nCtrl-C ends it."))
+        serve(options, listening, begun, note)
 
 
 @command("token")
-@click.argument("action", type=click.Choice(["add", "list", "revoke", "rotate"]))
+@click.argument("action", type=click.Choice(["add", "list", "grant", "revoke", "rotate"]))
 @click.argument("name", required=False)
 @_database_option
 @click.option(
@@ -355,51 +356,66 @@ def token_command(
     days: int,
     no_expiry: bool,
 ) -> None:
-    """Make, list, rotate or revoke the tokens of a team server.
+    """Make and change the tokens of a team server: add, list, grant, revoke, rotate.
 
-    The secret is printed once, and the database keeps only its hash. A token that is rotated gets a
-    new secret; the old one works for ten more minutes.
+    The secret is printed once, and the database keeps only its hash. `grant` lets a token reach
+    more repositories, `revoke` takes it back, with --repo only there. A token that is rotated gets
+    a new secret; the old one works for ten more minutes.
 
     \b
     Example:
-      loki-mem agent token add ana --scope read --scope push --repo app
+      loki-mem token add ana --scope read --scope push --repo app
+      loki-mem token grant ana --repo shop
     """
     _need_driver()
     from loki_memory.server import tokens
-    from loki_memory.server.database import Database
 
     if action != "list" and not name:
-        raise click.UsageError(f"Name the token: loki-mem agent token {action} NAME.")
+        raise click.UsageError(f"Name the token: loki-mem token {action} NAME.")
+    if action == "grant" and not repositories:
+        raise click.UsageError("Say where it may go: loki-mem token grant NAME --repo NAME.")
+    made = None
+    with _as_owner(database) as connection:
+        if action == "revoke":
+            tokens.revoke(connection, name or "", repositories)
+        elif action == "grant":
+            tokens.grant(connection, name or "", repositories)
+        elif action == "rotate":
+            made = tokens.rotate(connection, name or "")
+        elif action == "add":
+            given = (scopes or ("read",), repositories, None if no_expiry else days)
+            made = tokens.make(connection, name or "", *given)
+        found = [token for token in tokens.listed(connection) if name in {None, token.name}]
+        unserved = tokens.unserved(connection, repositories)
+    if made:
+        _show_secret(session, made)
+    else:
+        session.show(TokenList(found), lambda: say("\n".join(map(_token_line, found)) or "None."))
+    for repository in unserved:
+        note(f"nothing of {repository} was fetched yet; `loki-mem serve --repo` names what is")
+
+
+@contextmanager
+def _as_owner(database: str) -> Iterator[Connection]:
+    from loki_memory.server.database import Database
+
     opened = Database(database)
     opened.open()
     try:
         with opened.as_owner() as connection:
-            if action == "list":
-                _show_tokens(session, tokens.listed(connection))
-            elif action == "revoke":
-                tokens.revoke(connection, name or "")
-                say(f"{name} is revoked.")
-            elif action == "rotate":
-                _show_secret(session, tokens.rotate(connection, name or ""))
-            else:
-                lasts = None if no_expiry else days
-                given = (scopes or ("read",), repositories, lasts)
-                _show_secret(session, tokens.make(connection, name or "", *given))
+            yield connection
     finally:
         opened.close()
 
 
 def _show_secret(session: Session, made: NewToken) -> None:
-    until = f" until {made.expires[:10]}" if made.expires else ""
-    session.show(made, lambda: say(f"{made.secret}\n{made.name} may use it{until}."))
-
-
-def _show_tokens(session: Session, found: list[Token]) -> None:
-    session.show(TokenList(found), lambda: say("\n".join(map(_token_line, found)) or "None."))
+    """Print the secret alone, so that a script can keep it; what it is goes beside."""
+    session.show(made, lambda: say(made.secret))
+    note(f"{made.name} may use it {f'until {made.expires[:10]}' if made.expires else 'for good'}")
 
 
 def _token_line(token: Token) -> str:
-    state = "revoked" if token.revoked else f"until {token.expires[:10] or 'revoked'}"
+    state = "revoked" if token.revoked else f"until {token.expires[:16] or 'revoked'}"
     where = ", ".join(token.repositories) or "no repository"
     return f"{token.name}  {', '.join(token.scopes)}  {where}  {state}"
 

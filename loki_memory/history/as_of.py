@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -173,11 +173,18 @@ class Tree(Store):
         return super().read(path) if view_kind(path) else None
 
 
-def follow(layout: Layout, index: Index, files: Mapping[str, bytes], state: int) -> None:
+def follow(
+    layout: Layout,
+    index: Index,
+    files: Mapping[str, bytes],
+    state: int,
+    gone: Collection[str] | None = None,
+) -> None:
     """Make an index say what these record files say, and the views that lie in the layout.
 
     Only what differs from the index is read. What the index says then is the same as if the files
-    were laid out and it were built from nothing.
+    were laid out and it were built from nothing. The files are all there are, unless `gone` names
+    those that are no more: then they are those that changed, and none of them is a view.
 
     `state` is a number for what they say: what was derived from the index before is of another.
     """
@@ -187,13 +194,13 @@ def follow(layout: Layout, index: Index, files: Mapping[str, bytes], state: int)
         for path, data in sorted(files.items())
         if view_kind(path) or (kind_of(path) and known.get(path) != etag(data))
     }
-    told = queries.problem_paths(index)
-    gone = sorted({path for path in (*known, *told) if path not in files})
-    views = queries.memory_paths(index)
+    views = [] if gone is not None else queries.memory_paths(index)
+    if gone is None:
+        gone = {path for path in (*known, *queries.problem_paths(index)) if path not in files}
     with index.change(wait=True, anew=not (known or views)) as revision:
         for path in views:
             if view_kind(path):
                 revision.remove_path(path)
-        Intake(Tree(layout, files), revision, ScanResult({}, changed, gone)).run()
+        Intake(Tree(layout, files), revision, ScanResult({}, changed, sorted(gone))).run()
         revision.set_note("home", home_of(layout))
         revision.set_note("changed_ns", str(state))

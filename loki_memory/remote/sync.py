@@ -51,6 +51,7 @@ class RemoteSynced(NamedTuple):
     refused: list[str]  # why candidates were not taken
     waiting: int  # candidates that are not shared, since nobody asked for it
     problem: str  # why it failed; empty if it did not
+    exit_code: int = 0  # for that
 
 
 class RemoteLag(NamedTuple):
@@ -76,7 +77,8 @@ def sync(workspace: OpenWorkspace, server: RemoteServer, *, share: bool) -> Remo
         shared = shared._replace(synced=workspace.now(), problem="")
     except (RemoteFailed, RemoteRefused) as error:
         shared = shared_with(workspace, server)  # with what was acknowledged before
-        result = result._replace(problem=str(error), waiting=len(unsent(workspace, shared)))
+        waiting = len(unsent(workspace, shared))
+        result = result._replace(problem=str(error), waiting=waiting, exit_code=error.exit_code)
         shared = shared._replace(problem=str(error))
     note_shared(workspace, server, shared)
     return result
@@ -91,6 +93,8 @@ def _exchange(
     pushed: list[str] = []
     withdrawn: list[str] = []
     if own in names:
+        if _epoch(names[own]) != _epoch(CachedRepository(server.name, own).pulled.cursor):
+            shared = shared._replace(sent={})  # its database was made anew: all is sent again
         gone = sorted(shared.names.keys() - set(candidates(workspace.index)))
         withdrawn = _withdraw(server, own, [shared.names[name] for name in gone])
         shared = _without(shared, gone)

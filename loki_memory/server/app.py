@@ -23,7 +23,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from loki_memory.errors import LokiMemoryError, NoAccess
-from loki_memory.server import exchange
+from loki_memory.server import exchange, pages
 from loki_memory.server.elsewhere import RepositoryHit, search
 from loki_memory.server.oauth import METADATA, Issuer, admit
 from loki_memory.server.requests import (
@@ -37,7 +37,7 @@ from loki_memory.server.requests import (
     note_webhook,
     standing,
 )
-from loki_memory.server.tools import make_server
+from loki_memory.server.tools import ServedProjects, make_server
 from loki_memory.server.webhook import PATH as WEBHOOK
 from loki_memory.server.webhook import Webhook
 from loki_memory.workspace import quotable
@@ -60,6 +60,7 @@ class TooLarge(Exception):
 
 _REFUSED = (*_UNAVAILABLE, LokiMemoryError, ValidationError, psycopg.DataError, TooLarge)
 _DOWN = "the database does not answer; repeat the request, since a push is never taken in twice"
+_FULL = "the database has no room left; nothing of this request was kept"
 _JSON = "application/json"
 
 
@@ -83,7 +84,8 @@ def application(
 ) -> ASGIApp:
     """The server as a web application."""
     metrics = RequestMetrics()
-    app = make_server(database, replicas).streamable_http_app(
+    projects = ServedProjects(database, replicas)
+    app = make_server(database, projects).streamable_http_app(
         streamable_http_path=_MCP,
         json_response=True,
         stateless_http=True,
@@ -94,7 +96,9 @@ def application(
     app.router.routes += [*_metadata_routes(issuer), *_webhook_routes(database, webhook)]
     for error in _REFUSED:
         app.add_exception_handler(error, lambda _, raised: refused(raised))
-    return TokenRequired(app, database, RateLimit(per_minute), metrics, issuer)
+    guarded = TokenRequired(app, database, RateLimit(per_minute), metrics, issuer)
+    app.router.routes += pages.routes(database, projects, guarded.knows)
+    return guarded
 
 
 def _routes(database: Database, metrics: RequestMetrics) -> list[Route]:
@@ -211,6 +215,8 @@ def _refusal(reason: str, status: int, headers: Mapping[str, str] | None = None)
 
 def refused(error: Exception) -> Response:
     """Refuse in a sentence; a request that is refused has changed nothing."""
+    if isinstance(error, psycopg.errors.DiskFull):
+        return _refusal(_FULL, 507)
     if isinstance(error, _UNAVAILABLE):
         return _refusal(_DOWN, 503, {"Retry-After": "1"})
     if isinstance(error, ValidationError):
@@ -250,21 +256,30 @@ class TokenRequired:
         try:
             await self._answer(scope, _limited(receive), sending)
         finally:
-            known = {route.path for route in self._app.routes if isinstance(route, Route)}
-            path = scope["path"] if scope["path"] in known else "other"
+            path = self._counted_as(scope["path"])
             self._metrics.count(path, status[0], time.monotonic() - began)
+
+    def _counted_as(self, path: str) -> str:
+        """The path in the metrics, which must not be one for each name that somebody asks for."""
+        known = {route.path for route in self._app.routes if isinstance(route, Route)}
+        return pages.PREFIX if pages.is_page(path) else path if path in known else "other"
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            refusal = None if _is_open(scope["path"]) else await self._refused(scope)
+            refusal: ASGIApp | None = None
+            if not _is_open(scope["path"]):
+                refusal = await self._refused(scope)
         except _REFUSED as error:
             refusal = refused(error)
         await (refusal or self._app)(scope, receive, send)
 
-    async def _refused(self, scope: Scope) -> Response | None:
+    async def _refused(self, scope: Scope) -> ASGIApp | None:
         """Why a request is not answered; None notes its caller for those who answer it."""
         kind, _, secret = Headers(scope=scope).get("authorization", "").partition(" ")
-        found = await run_in_threadpool(self._caller, secret) if kind == "Bearer" else None
+        given = secret if kind == "Bearer" else pages.secret_of(scope)
+        found = await run_in_threadpool(self._caller, given) if given else None
+        if found is None and pages.wants_form(scope):
+            return pages.form()
         if found is None:
             said = "the bearer token is missing, wrong, expired or revoked"
             challenge = self._issuer.challenge() if self._issuer else "Bearer"
@@ -275,6 +290,10 @@ class TokenRequired:
             return _refusal("this token asks too often; wait and repeat the request", 429, later)
         CALLER.set(found)
         return None
+
+    def knows(self, secret: str) -> bool:
+        """Check if somebody has this secret, and may use it now."""
+        return self._caller(secret) is not None
 
     def _caller(self, secret: str) -> Caller | None:
         found = self._known(secret)
@@ -291,8 +310,8 @@ class TokenRequired:
 
 
 def _is_open(path: str) -> bool:
-    """Check for a path that needs no token, or that checks a signature of its own."""
-    return path == _HEALTH or path.startswith((METADATA, "/webhook/"))
+    """Check for a path that needs no token, or that checks a signature or token itself."""
+    return path in {_HEALTH, pages.SIGN_IN} or path.startswith((METADATA, "/webhook/"))
 
 
 def _limited(receive: Receive) -> Receive:

@@ -12,6 +12,7 @@ time fetches a repository, so that no late one can take it back to an older comm
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -51,6 +52,18 @@ class RepositorySource(NamedTuple):
             advice = "Write NAME=URL, a path, or a URL, and #BRANCH if it is not the default one."
             raise InvalidRecord("is no repository", field=text, advice=advice)
         return cls(name, str(Path(url).resolve()) if Path(url).exists() else url, branch)
+
+    @classmethod
+    def parse_all(cls, texts: Iterable[str]) -> list[RepositorySource]:
+        """Read several; raises InvalidRecord if two have one name."""
+        sources: dict[str, RepositorySource] = {}
+        for text in texts:
+            source = cls.parse(text)
+            if source.name in sources:
+                advice = f"Give one of them a name of its own: NAME={text}."
+                raise InvalidRecord("has the name of another", field=source.name, advice=advice)
+            sources[source.name] = source
+        return list(sources.values())
 
 
 class Mirror:
@@ -106,7 +119,7 @@ class Mirror:
 def refresh(database: Database, mirror: Mirror) -> bool:
     """Fetch a repository and apply what changed; True if anything did.
 
-    A source that cannot be reached is noted, and its memory stays as it was.
+    A source that cannot be reached is noted, its memory stays as it was, and GitFailed is raised.
     """
     try:
         return _refresh(database, mirror)
@@ -116,7 +129,7 @@ def refresh(database: Database, mirror: Mirror) -> bool:
                 "UPDATE loki.repositories SET problem = %s WHERE id = %s",
                 (str(error), repository_id(connection, mirror.source.name)),
             )
-        return False
+        raise
 
 
 def _refresh(database: Database, mirror: Mirror) -> bool:

@@ -113,6 +113,17 @@ def contents(connection: Connection, repository: int) -> dict[str, bytes]:
     return dict(rows.fetchall())
 
 
+def changed_since(
+    connection: Connection, repository: int, version: int
+) -> tuple[dict[str, bytes], list[str]]:
+    """The files that changed after a version, and the paths of those that are gone since."""
+    rows = connection.execute(
+        "SELECT path, content, gone FROM loki.records WHERE repository = %s AND version > %s",
+        (repository, version),
+    ).fetchall()
+    return {path: data for path, data, gone in rows if not gone}, [row[0] for row in rows if row[2]]
+
+
 def etags(connection: Connection, repository: int) -> Mapping[str, str]:
     """The etags of what is known from git, by path."""
     rows = connection.execute(

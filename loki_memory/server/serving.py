@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Condition, Thread
+from threading import Condition, Event, Thread
 from typing import NamedTuple
 
 import psycopg
@@ -22,7 +22,7 @@ from loki_memory.server.projection import Mirror, RepositorySource, refresh
 from loki_memory.server.replicas import Replicas
 from loki_memory.server.webhook import Webhook
 
-_SECONDS_TO_FINISH = 5
+_SECONDS_TO_BEGIN, _SECONDS_TO_FINISH = 60, 5
 
 
 class ServerOptions(NamedTuple):
@@ -37,8 +37,16 @@ class ServerOptions(NamedTuple):
     oauth: Path | None = None  # rules for the people of an issuer
 
 
-def serve(options: ServerOptions, listening: socket.socket, log: Callable[[str], None]) -> None:
-    """Serve until the process is stopped; raises DatabaseFailed."""
+def serve(
+    options: ServerOptions,
+    listening: socket.socket,
+    begun: Callable[[], None],
+    log: Callable[[str], None],
+) -> None:
+    """Serve until the process is stopped; `begun` is called once its parts are there.
+
+    Raises DatabaseFailed, and InvalidRecord for rules that cannot be read.
+    """
     issuer = Issuer.of_file(options.oauth) if options.oauth else None
     database = Database(options.url)
     database.open()
@@ -59,6 +67,7 @@ def serve(options: ServerOptions, listening: socket.socket, log: Callable[[str],
         proxy_headers=False,
         timeout_graceful_shutdown=_SECONDS_TO_FINISH,
     )
+    begun()
     with fetcher.running(options.poll):
         uvicorn.Server(config).run(sockets=[listening])
     database.close()
@@ -74,6 +83,8 @@ class Fetcher:
         self._mirrors = {mirror.source.name: mirror for mirror in mirrors}
         self._wake = Condition()
         self._called: set[str] = set()
+        self._problems: dict[str, str] = {}  # that were logged, by name of the source
+        self._first_round = Event()
         self._stopped = False
 
     def fetch_soon(self, name: str) -> bool:
@@ -87,10 +98,10 @@ class Fetcher:
 
     @contextmanager
     def running(self, poll: float) -> Iterator[None]:
-        """Fetch while this lasts; the first round is done before anything is answered."""
-        self.fetch(self._mirrors)
+        """Fetch while this lasts; nothing is answered before the first round, unless it hangs."""
         thread = Thread(target=self._work, args=(poll,), daemon=True, name="fetching")
         thread.start()
+        self._first_round.wait(_SECONDS_TO_BEGIN)
         try:
             yield
         finally:
@@ -100,6 +111,8 @@ class Fetcher:
             thread.join(_SECONDS_TO_FINISH)
 
     def _work(self, poll: float) -> None:
+        self.fetch(self._mirrors)
+        self._first_round.set()
         due = time.monotonic() + poll
         while True:
             with self._wake:
@@ -115,8 +128,14 @@ class Fetcher:
 
     def fetch(self, names: Iterable[str]) -> None:
         for name in sorted(names):
+            if self._stopped:
+                return
+            problem = ""
             try:
                 if refresh(self._database, self._mirrors[name]):
                     self._log(f"{name}: memory is at a new commit")
             except (LokiMemoryError, psycopg.Error, PoolTimeout) as error:  # the next round tries
-                self._log(f"{name}: {' '.join(str(error).split())}")
+                problem = " ".join(str(error).split())
+            if problem != self._problems.get(name, ""):
+                self._log(f"{name}: {problem or 'fetched again'}")
+            self._problems[name] = problem

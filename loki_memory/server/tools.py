@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from mcp.server import MCPServer
 from typing_extensions import TypedDict
 
 from loki_memory import __version__
-from loki_memory.errors import InvalidRecord
+from loki_memory.errors import InvalidRecord, LokiMemoryError
 from loki_memory.mcp import arguments as given
 from loki_memory.mcp import tools
 from loki_memory.mcp.answers import Answer
@@ -58,10 +58,13 @@ class ServedProjects:
         self._replicas = replicas
 
     @contextmanager
-    def at(self, project: str | None) -> Iterator[Workspace]:
+    def at(
+        self, project: str | None, act: str = "", ids: Sequence[str] = ()
+    ) -> Iterator[Workspace]:
         """Hold the workspace of a repository for one call, and audit what it shows.
 
-        No call waits for another one while it holds a connection.
+        A tool says itself what the act is. No call waits for another one while it holds a
+        connection.
         """
         secret = CALLER.get().secret
         with self._database.as_token(secret) as connection:
@@ -75,16 +78,16 @@ class ServedProjects:
             workspace = held.workspace
             workspace.notices.clear()
             journal = _journal_of(workspace)
-            journal.ids.clear()
+            journal.act, journal.ids = act, list(ids)
             yield workspace
-            act, ids = journal.act, list(journal.ids)
-        with self._database.as_token(secret) as connection:
-            note(connection, name, act, ids)
+            act, ids = journal.act, journal.ids
+        if act:
+            with self._database.as_token(secret) as connection:
+                note(connection, name, act, list(dict.fromkeys(ids)))
 
 
-def make_server(database: Database, replicas: Replicas) -> MCPServer[Any]:
+def make_server(database: Database, projects: ServedProjects) -> MCPServer[Any]:
     """Build the MCP server with the tools that only read."""
-    projects = ServedProjects(database, replicas)
     served = [_served(tool) for tool in tools.TOOLS if tool.name in _SERVED]
     served.append(_served(Tool(*_EVERYWHERE, READS, recall_elsewhere(database))))
     return MCPServer(
@@ -140,8 +143,13 @@ def _served(tool: Tool) -> Tool:
         if given.get("as_of"):
             advice = "Ask in a clone: the server keeps the present only."
             raise InvalidRecord("is not served", field="as_of", advice=advice)
-        found = {**tool.function(workspace, **given)}
         root = f"{workspace.layout.root}/"
+        try:
+            found = {**tool.function(workspace, **given)}
+        except LokiMemoryError as error:
+            error.args = (str(error).replace(root, ""),)
+            raise
+        workspace.notices[:] = [notice.replace(root, "") for notice in workspace.notices]
         if "path" in found:
             found["path"] = found["path"].removeprefix(root)
         if "workspace" in found:

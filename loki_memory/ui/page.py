@@ -215,6 +215,7 @@ def _surroundings(visit: Visit) -> dict[str, Any]:
     return {
         "csrf": site.secrets.csrf,
         "done": site.undo.find(visit.query("done")),
+        "navigation": site.navigation,
         "now": site.workspace.now(),
         "path": visit.path,
         "project": site.workspace.layout.root.name,

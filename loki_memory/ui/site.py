@@ -7,7 +7,7 @@ values that take long to compute.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from secrets import token_urlsafe
 from threading import Thread
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 from loki_memory.ui.security import Secrets
+from loki_memory.ui.templates import NAVIGATION, NavigationEntry
 
 if TYPE_CHECKING:
     from loki_memory.workspace import Workspace
@@ -113,6 +114,7 @@ class UiSite(NamedTuple):
     worker: ThreadPoolExecutor
     read_only: bool = False
     watcher_state: Callable[[], str] = lambda: "stopped"  # stopped, idle, ingesting, …
+    navigation: Sequence[NavigationEntry] = NAVIGATION
 
     def close(self) -> None:
         """End live updates, and let go of the thread of the pages."""
