@@ -235,7 +235,7 @@ DEFENCES = {
         ("tests/hostile/test_fields.py",),
     ),
     "days of evidence": Defence(
-        "index/learnings.py",
+        "index/overview.py",
         " AND date(mark.value ->> '$.day') = mark.value ->> '$.day'",
         "",
         ("tests/hostile/test_fields.py",),
