@@ -73,6 +73,8 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:?\d\
 _FILTER = re.compile(r"filter\..*\.(?:clean|smudge|process|required)")
 _FORMAT = "%H%x00%P%x00%an%x00%ae%x00%ct%x00%s%x00%b%x00%(trailers:only,unfold)"
 _FIELDS = _FORMAT.count("%x00") + 1
+# Commands that read files, for which git would run what a configuration names as their filter.
+_READ_FILES = frozenset({"status", "diff-files", "diff-index", "add", "update-index"})
 _LINK = "120000"  # git's mode of a symbolic link
 _AT_ONCE = 1000  # blobs per call: their contents are held in memory
 
@@ -102,11 +104,14 @@ def deleted(folder: Path, paths: Sequence[str]) -> set[str]:
 
 def listing(folder: Path, *command: str) -> list[str]:
     """Run a listing of git, without anything that a repository configures."""
+    filters = {}
+    if command[0] in _READ_FILES:
+        filters = _without_filters(_settings(listing(folder, "config", "--list", "-z")))
     try:
         answer = subprocess.run(  # noqa: S603 - git
             ["git", *_OPTIONS, *command],  # noqa: S607
             cwd=folder,
-            env={**elsewhere(), **_SILENT, **_OFFLINE},
+            env={**elsewhere(), **_SILENT, **_OFFLINE, **filters},
             capture_output=True,
             check=False,
         )
@@ -179,7 +184,8 @@ class Repository:
         env: Mapping[str, str] | None = None,
     ) -> bytes:
         """Run git without the network and return its output; raises GitFailed."""
-        return _execute(self.root, args, input, {**self._env, **_OFFLINE, **(env or {})})
+        filters = _without_filters(self.settings) if args[0] in _READ_FILES else {}
+        return _execute(self.root, args, input, {**self._env, **_OFFLINE, **filters, **(env or {})})
 
     def reach(self, *args: str) -> bytes:
         """As `run`, but git may use the network: for fetching and pushing only."""
@@ -201,15 +207,7 @@ class Repository:
     @cached_property
     def settings(self) -> dict[str, str]:
         """Git's configuration as it applies here; names in small letters, the last value wins."""
-        found = self.run("config", "--list", "-z").decode(errors="replace").split("\0")
-        pairs = (entry.partition("\n") for entry in found if entry)
-        return {_lowered(name): value for name, _, value in pairs}
-
-    @cached_property
-    def unfiltered(self) -> dict[str, str]:
-        """The environment in which files are taken as they are: no configured filter runs."""
-        names = (name for name in self.settings if _FILTER.fullmatch(name))
-        return configured({n: "false" if n.endswith(".required") else "" for n in names})
+        return _settings(self.run("config", "--list", "-z").decode(errors="replace").split("\0"))
 
     def blob_id(self, data: bytes) -> str:
         """The id that git gives a content."""
@@ -318,6 +316,17 @@ class Repository:
         revision = ("--end-of-options", rev_range or self.line, "--")
         fields = self.run(*asked, *revision, *places).decode(errors="replace").split("\0")
         return [_commit(fields[at : at + _FIELDS]) for at in range(0, len(fields) - 1, _FIELDS)]
+
+
+def _settings(entries: Iterable[str]) -> dict[str, str]:
+    pairs = (entry.partition("\n") for entry in entries if entry)
+    return {_lowered(name): value for name, _, value in pairs}
+
+
+def _without_filters(settings: Mapping[str, str]) -> dict[str, str]:
+    """The environment in which files are taken as they are: no configured filter runs."""
+    names = (name for name in settings if _FILTER.fullmatch(name))
+    return configured({n: "false" if n.endswith(".required") else "" for n in names})
 
 
 def configured(settings: Mapping[str, str]) -> dict[str, str]:

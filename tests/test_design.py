@@ -408,7 +408,7 @@ SQL_NOT_YET: dict[str, int] = {}
 # SQL over a database of another program, which is not our index.
 SQL_OF_OTHERS = {
     "ingest.opencode": 6,
-    "interop.sources.databases": 6,
+    "interop.sources.databases": 2,
 }
 
 

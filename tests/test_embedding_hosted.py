@@ -86,6 +86,15 @@ def test_vectors_come_in_the_order_of_the_texts_with_length_1(server: Server) ->
     assert server.keys == ["Bearer k-1"]
 
 
+def test_a_proxy_gets_nothing_that_is_meant_for_this_machine(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("no_proxy", "")
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")  # where nobody answers
+    HostedModel(server.url, "small", "k-1").encode(["fast"])
+    assert server.keys == ["Bearer k-1"]
+
+
 def test_many_texts_are_asked_for_in_several_requests(server: Server) -> None:
     assert len(HostedModel(server.url, "small").encode(["x"] * 130)) == 130
     assert [len(request["input"]) for request in server.asked] == [64, 64, 2]

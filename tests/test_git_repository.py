@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from loki_memory.errors import GitFailed, UnknownRevision
-from loki_memory.git_repository import Repository
+from loki_memory.git_repository import Repository, listing
 
 Git = Callable[..., str]
 
@@ -137,8 +137,12 @@ def test_no_command_of_the_repositorys_configuration_runs(
     (project / ".git/info/attributes").write_text("*.json filter=x=y\n", encoding="utf-8")
     found = Repository.find(project)
     assert found is not None
-    told = found.run("status", "--porcelain", env=found.unfiltered)
+    os.utime(project / ".loki/memory/a.json", (1, 1))
+    told = found.run("status", "--porcelain")
     assert b" M .loki/memory/a.json" in told
+    assert b"a.json" in found.run("diff-files", "--name-only")
+    assert b"a.json" in found.run("diff-index", "--raw", "HEAD")
+    assert any("a.json" in entry for entry in listing(project, "status", "--porcelain", "-z"))
     found.commits(None)
     assert not proof.exists()
     git("status")  # git itself does run them: what would be no proof is

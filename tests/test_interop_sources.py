@@ -7,6 +7,7 @@ real project is part of the tests.
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections import Counter
 from collections.abc import Callable
@@ -552,9 +553,6 @@ ENDLESS = {
     "a virtual table": f"CREATE VIEW v AS {_COUNTED};"
     "CREATE VIRTUAL TABLE memories"
     " USING fts5(id, content, importance, created_at, content=v, content_rowid=id)",
-    "a generated column": "CREATE TABLE memories (id INTEGER, importance REAL, created_at INTEGER,"
-    " content TEXT GENERATED ALWAYS AS (hex(zeroblob(499999999))) VIRTUAL);"
-    "INSERT INTO memories (id, importance) VALUES (1, 1), (2, 1)",
 }
 
 
@@ -565,6 +563,32 @@ def test_a_table_that_computes_what_it_shows_is_none(
     path = database(tmp_path / "lynkr" / "memories.db", script)
     with pytest.raises(InvalidRecord):
         import_memory(ws, "lynkr", path)
+
+
+def test_a_column_that_is_computed_is_not_read(ws: Workspace, tmp_path: Path) -> None:
+    columns = "id TEXT, importance REAL, created_at TEXT"
+    endless = "GENERATED ALWAYS AS (hex(zeroblob(60000000)))"  # more than a value may have
+    row = "'a', .5, '2026-03-02T09:10:00Z'"
+    script = (
+        f"CREATE TABLE memories ({columns}, content TEXT, note TEXT {endless});"  # noqa: S608
+        f"INSERT INTO memories VALUES ({row}, 'Deploys need a tag')"
+    )
+    import_memory(ws, "lynkr", database(tmp_path / "one" / "memories.db", script))
+    assert [memory.statement for memory in ws.list() if isinstance(memory, Fact)] == [
+        "Deploys need a tag"
+    ]
+    script = (
+        f"CREATE TABLE memories ({columns}, content TEXT {endless});"  # noqa: S608
+        f"INSERT INTO memories VALUES ({row})"
+    )
+    found = import_memory(ws, "lynkr", database(tmp_path / "two" / "memories.db", script))
+    assert not found.records
+
+
+def test_a_pipe_is_not_waited_for(ws: Workspace, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "CLAUDE.md")
+    with pytest.raises(InvalidRecord):
+        import_memory(ws, "", tmp_path / "CLAUDE.md")
 
 
 def test_a_damaged_database_is_an_error_that_names_it(ws: Workspace, tmp_path: Path) -> None:

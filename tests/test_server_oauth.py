@@ -33,8 +33,17 @@ class FakeIssuer(NamedTuple):
 
     url: str
     key: RSAPrivateKey
+    asked: list[str]  # the paths, in order
 
-    def token(self, *groups: str, key: Any = None, alg: str = "RS256", **claims: Any) -> str:
+    def token(
+        self,
+        *groups: str,
+        key: Any = None,
+        alg: str = "RS256",
+        kid: str | None = "one",
+        jku: str = "",
+        **claims: Any,
+    ) -> str:
         given = {
             "iss": self.url,
             "aud": AUDIENCE,
@@ -44,7 +53,7 @@ class FakeIssuer(NamedTuple):
             **claims,
         }
         given = {name: value for name, value in given.items() if value is not None}
-        return jwt.encode(given, key or self.key, alg, headers={"kid": "one"})
+        return jwt.encode(given, key or self.key, alg, headers={"kid": kid, "jku": jku})
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +61,11 @@ def issuer() -> Iterator[FakeIssuer]:
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     shown = {**RSAAlgorithm.to_jwk(key.public_key(), as_dict=True), "kid": "one", "use": "sig"}
 
+    asked: list[str] = []
+
     class Answer(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            asked.append(self.path)
             keys = f"http://{self.headers['host']}/keys"
             found = {"keys": [shown]} if self.path == "/keys" else {"jwks_uri": keys}
             self.send_response(200)
@@ -64,7 +76,7 @@ def issuer() -> Iterator[FakeIssuer]:
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
         Thread(target=server.serve_forever, daemon=True).start()
-        yield FakeIssuer(f"http://127.0.0.1:{server.server_port}", key)
+        yield FakeIssuer(f"http://127.0.0.1:{server.server_port}", key, asked)
         server.shutdown()
 
 
@@ -122,6 +134,7 @@ def test_the_audit_names_the_person_and_revoking_ends_every_jwt_of_theirs(
         {"iss": "https://elsewhere.example"},
         {"exp": 1},
         {"exp": None},
+        {"exp": 1e300},
         {"sub": None},
         {"nbf": 32503680000},
     ],
@@ -147,6 +160,16 @@ def test_only_the_key_of_the_issuer_signs(server: Team, issuer: FakeIssuer) -> N
     for text in forged:
         assert server.ask("GET", "/status", text).status_code == 401, text
     assert server.ask("GET", "/status", good).status_code == 200
+
+
+def test_invented_ids_of_keys_make_no_storm_of_questions(server: Team, issuer: FakeIssuer) -> None:
+    issuer.asked.clear()
+    elsewhere = f"{issuer.url}/elsewhere"
+    for number in range(20):
+        text = issuer.token("apps", kid=f"key-{number}", jku=elsewhere)
+        assert server.ask("GET", "/status", text).status_code == 401
+    assert len(issuer.asked) < 5
+    assert "/elsewhere" not in issuer.asked, "a token does not say where its key is"
 
 
 def test_what_one_jwt_allowed_ends_with_it(server: Team, issuer: FakeIssuer) -> None:

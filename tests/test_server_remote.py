@@ -15,7 +15,7 @@ from team_server import Team, listening, make_repository, make_token, opened
 
 from loki_memory import Workspace
 from loki_memory.cli.main import cli
-from loki_memory.errors import NoRemote
+from loki_memory.errors import NoRemote, RemoteFailed
 from loki_memory.home.place import user_layout
 from loki_memory.remote import client
 from loki_memory.remote.cached import CachedRepository, is_record
@@ -283,6 +283,18 @@ def test_a_prompt_asks_a_server_only_where_its_user_set_that(
         monkeypatch.setenv("LOKI_REMOTE_HOOKS", "true")
         assert "of shop, may not hold here" in prompted(app)
         assert "raw body" not in prompted(app), "once in a session"
+
+
+def test_a_proxy_never_gets_a_token_in_the_clear(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "")
+    with socket.create_server(("127.0.0.1", 0)) as proxy:
+        proxy.settimeout(0)
+        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.getsockname()[1]}")
+        nobody = RemoteServer("team", "http://127.0.0.1:9", "loki_x")
+        with pytest.raises(RemoteFailed):
+            client.get(nobody, "/status", client.StatusAnswer, patience=0, timeout=0.2)
+        with pytest.raises(BlockingIOError):  # nobody has connected
+            proxy.accept()
 
 
 def test_a_server_that_is_slow_does_not_hold_a_prompt_up(app: Path) -> None:

@@ -41,6 +41,7 @@ _FLUSHED = (
 _CLONES = "tests/hostile/test_clones.py"
 _ZONES = "tests/test_files_zones.py"
 _POINTER = "test_a_pointer_of_an_archive_to_the_repository_of_another_project_opens_nothing"
+_IMPORTS = "tests/test_interop_sources.py"
 _SCOPES = "tests/hostile/test_scopes.py"
 DEFENCES = {
     "fsync of a file": Defence("files/disk.py", "os.fsync(fd)", "pass", (_FLUSHED,)),
@@ -235,7 +236,7 @@ DEFENCES = {
         ("tests/hostile/test_fields.py",),
     ),
     "days of evidence": Defence(
-        "index/learnings.py",
+        "index/overview.py",
         " AND date(mark.value ->> '$.day') = mark.value ->> '$.day'",
         "",
         ("tests/hostile/test_fields.py",),
@@ -260,9 +261,21 @@ DEFENCES = {
     ),
     "tables that compute": Defence(
         "interop/sources/databases.py",
-        "setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_BYTES)",
-        "commit()",
-        ("tests/test_interop_sources.py::test_a_table_that_computes_what_it_shows_is_none",),
+        "connection.set_authorizer(_of_plain_tables)",
+        "pass",
+        (f"{_IMPORTS}::test_a_table_that_computes_what_it_shows_is_none",),
+    ),
+    "columns that compute": Defence(
+        "interop/sources/databases.py",
+        'names = ", ".join(map(_quoted, sorted(columns)))',
+        'names = "*"',
+        (f"{_IMPORTS}::test_a_column_that_is_computed_is_not_read",),
+    ),
+    "a proxy on the way to this machine": Defence(
+        "remote/client.py",
+        "ProxyHandler(proxies)",
+        "ProxyHandler()",
+        ("tests/test_server_remote.py::test_a_proxy_never_gets_a_token_in_the_clear",),
     ),
 }
 

@@ -67,7 +67,9 @@ class HostedModel:
         request = Request(self._url, body, headers, method="POST")  # noqa: S310 - http(s) only
         try:
             seconds = _QUESTION_SECONDS if texts == 1 else _TEXTS_SECONDS
-            with _opener().open(request, timeout=seconds) as response:
+            with _opener(is_here=self._host in _LOOPBACK).open(
+                request, timeout=seconds
+            ) as response:
                 return bytes(response.read(_MOST_BYTES))
         except HTTPError as error:
             error.close()
@@ -84,15 +86,15 @@ class HostedModel:
         return ModelUnavailable(self._host, reason)
 
 
-def _opener() -> OpenerDirector:
-    """Opens addresses without following redirects, which would take the key elsewhere."""
-    from urllib.request import HTTPRedirectHandler, build_opener
+def _opener(*, is_here: bool) -> OpenerDirector:
+    """Open addresses without a redirect, or a proxy to this machine: both would get the key."""
+    from urllib.request import HTTPRedirectHandler, ProxyHandler, build_opener
 
     class Staying(HTTPRedirectHandler):
         def redirect_request(self, *_: Any) -> None:
             return None
 
-    return build_opener(Staying)
+    return build_opener(Staying, ProxyHandler({} if is_here else None))
 
 
 def _vectors(answer: Any, texts: int) -> Vectors:

@@ -23,6 +23,7 @@ _START = r"(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2})|(?<=\dm)|(?<=bot)"
 _END = r"(?![A-Za-z0-9])"
 # A body that is neither a CSS class nor "your-key-goes-right-here".
 _BODY = r"(?=[a-z_-]{0,64}[A-Z0-9]|[a-z]{24})[\w-]{20,}+"
+_UUID = r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}" + _END
 
 
 def _token(kind: str, prefixes: str, body: str) -> Rule:
@@ -77,7 +78,7 @@ TOKENS = (
     # The account id (AC…) beside it is no secret.
     _token("twilio_key", "SK", r"[0-9a-f]{32}" + _END),
     _token("digitalocean_token", "dop_v1_ doo_v1_ dor_v1_", r"[0-9a-f]{40,}+"),
-    _token("age_key", "AGE-SECRET-KEY-1", r"[0-9A-Z]{40,}+"),
+    _token("age_key", "AGE-SECRET-KEY-1 AGE-SECRET-KEY-PQ-1", r"[0-9A-Z]{40,}+"),
     _token("docker_token", "dckr_pat_ dckr_oat_", r"[\w-]{20,}+"),
     _token("linear_key", "lin_api_ lin_oauth_", r"[A-Za-z0-9]{30,}+"),
     _token("notion_token", "ntn_", r"[A-Za-z0-9]{40,}+"),
@@ -139,6 +140,43 @@ TOKENS = (
     _token("readme_key", "rdme_", r"[a-z0-9]{70}" + _END),
     _token("onepassword_token", "ops_eyJ", r"[\w=-]{200,}+"),
     _token("alibaba_key", "LTAI", r"(?=[A-Za-z]{0,19}\d)[A-Za-z0-9]{16,20}" + _END),
+    _token("langfuse_key", "sk-lf-", _UUID),
+    _token("plaid_token", "access-production- access-development- access-sandbox-", _UUID),
+    _token("launchdarkly_key", "sdk-", _UUID),
+    _token("together_key", "tgp_v1_", r"[\w-]{40,}+"),
+    _token("cerebras_key", "csk-", r"[a-z0-9]{40,}+"),
+    _token("elevenlabs_key", "sk_", r"[0-9a-f]{48}" + _END),
+    _token("helicone_key", "sk-helicone-", _BODY),
+    _token("gemini_key", "AQ.Ab", r"[\w-]{40,}+"),
+    _token("e2b_key", "e2b_", r"[A-Za-z0-9]{40}" + _END),
+    _token("wandb_key", "wandb_v1_", r"\w{50,}+"),
+    _token("jina_key", "jina_", r"[\w-]{50,}+"),
+    _token("apify_token", "apify_api_", r"[A-Za-z0-9]{30,}+"),
+    _token("typeform_token", "tfp_", r"[\w-]{40,}+"),
+    _token("snyk_token", "snyk_uat. snyk_sat.", r"(?:[\w-]{1,40}\.){0,2}[\w-]{40,}+"),
+    _token("neon_key", "napi_", r"[a-z0-9]{50,}+"),
+    _token("contentful_token", "CFPAT-", r"[\w-]{43}" + _END),
+    _token("sourcegraph_token", "sgp_", r"(?:[0-9a-f]{16}_|local_)?[0-9a-f]{40}" + _END),
+    _token("artifactory_key", "cmVmdGtu", r"[A-Za-z0-9]{56}" + _END),
+    _token("confluent_key", "cflt", r"[A-Za-z0-9+/]{60}" + _END),
+    _token("dropbox_token", "sl.", r"(?:u\.)?[\w-]{130,}+"),
+    _token("lob_key", "live_", r"[0-9a-f]{35}" + _END),
+    _token("onepassword_key", "A3-", r"[A-Z0-9]{6}(?:-[A-Z0-9]{5,11}){4,5}" + _END),
+    _token("extended_private_key", "xprv yprv zprv tprv", r"[1-9A-HJ-NP-Za-km-z]{100,}+"),
+    # Short prefixes, behind which only a random value counts.
+    *(
+        _token(f"{vendor}_key", prefixes, body)._replace(accepted=is_random)
+        for vendor, prefixes, body in (
+            ("fireworks", "fw_", r"[A-Za-z0-9]{22,}+"),
+            ("voyage", "pa-", r"[\w-]{40,}+"),
+            ("brave", "BSA", r"[\w-]{24,32}" + _END),
+            ("firecrawl", "fc-", r"[0-9a-f]{32}" + _END),
+            ("adafruit", "aio_", r"[A-Za-z0-9]{28}" + _END),
+            ("mem0", "m0-", r"[A-Za-z0-9]{40}" + _END),
+            ("stytch", "secret-live- secret-test-", r"[\w=-]{30,}+"),
+            ("harness", "pat.", r"[\w-]{20,}\.[0-9a-f]{24}\.[A-Za-z0-9]{20}" + _END),
+        )
+    ),
     # A secret token of Mapbox; those that begin with pk are public.
     _token("mapbox_token", "sk.eyJ", r"[\w-]{20,}+\.[\w-]{16,}+"),
 )
@@ -178,6 +216,44 @@ _EXAMPLE_HOSTS = (
     r"|(?:[\w-]+\.){0,4}(?:example(?:\.(?:com|org|net))?|test|invalid|localhost))"
 )
 
+
+def _is_mixed(value: str) -> bool:
+    """Check for a random value that is no hash."""
+    return is_random(value) and not re.fullmatch(r"[0-9a-f]+|[0-9A-F]+", value)
+
+
+def _command(programs: str, option: str) -> Rule:
+    """A password on a command line, after an option of some programs."""
+    names = programs.split(", ")
+    called = "|".join(map(re.escape, names))
+    return Rule(
+        "password",
+        tuple(f"{name} " for name in names),
+        rf"\b(?:{called})\s[^\n|;]{{0,300}}?(?<=\s){option}[\"']?([^\s\"'|;]{{4,128}})",
+        _is_password,
+    )
+
+
+_USER = r"[ =]?[\"']?[^\s:\"'/$]{1,64}:"
+_COMMANDS = (
+    _command("curl, wget", rf"(?:-u|--(?:proxy-)?user){_USER}"),
+    _command("http, https, xh", rf"(?:-a|--auth){_USER}"),
+    _command("sshpass", r"-p\s{0,4}"),
+    _command("mysql, mysqldump, mysqladmin, mariadb, mariadb-dump, mariadb-admin", "-p"),
+    _command("mongo, mongosh, mongodump, mongorestore, mongoexport, mongoimport", r"-p[ =]"),
+    _command("docker login, podman login, registry login, oc login, az login", r"-p[ =]?"),
+    _command("redis-cli", r"-a\s{1,4}"),
+    _command("ldapsearch, ldapmodify, ldapadd, ldapdelete, ldapwhoami", r"-w\s{1,4}"),
+    _command("zip, unzip", r"-P\s{1,4}"),
+    _command("7z, 7za, 7zz, rar, unrar", "-p"),
+    _command("smbclient, rpcclient", r"(?:-U|--user)[ =]?[\"']?[^\s%\"']{1,64}%"),
+    _command("openssl", r"-pass(?:in|out|word)?\s{1,4}pass:"),
+    _command("openssl enc", r"-k\s{1,4}"),
+    _command("sqlplus", r"[\w$#]{1,30}/"),
+    _command("net use", r"/user:\S{1,80}\s{1,4}"),
+)
+
+
 # Formats whose marks are searched in the whole text.
 FORMATS = (
     # Only the password: scheme, user and host stay readable. "name:tag@sha256:" is an image, and
@@ -190,20 +266,48 @@ FORMATS = (
         r"([^\s/\"'`<>\\,;]{3,256})@(?!sha256:)",
         _is_password,
     ),
-    # A login on a command line.
+    *_COMMANDS,
+    # What is piped into a program that reads a password.
     Rule(
         "password",
-        ("curl ", "wget "),
-        r"\b(?:curl|wget)\b[^\n]{0,300}?\s(?:-u|--(?:proxy-)?user)[ =]?[\"']?"
-        r"[^\s:\"'/$]{1,64}:([^\s\"']{3,128})",
+        ("--password-stdin", "chpasswd", "sudo -S"),
+        r"\b(?:echo|printf)\s{1,4}(?:-\w{1,3}\s{1,4})?[\"']?(?:[\w.-]{1,32}:)?+([^\s\"'|]{4,128})"
+        r"[\"']?\s{0,4}\|[^\n|]{0,200}(?:--password-stdin|chpasswd|sudo\s-S)",
         _is_password,
     ),
-    Rule("password", ("sshpass",), r"\bsshpass\s+-p\s{0,4}[\"']?([^\s\"']{4,128})", _is_password),
     Rule(
         "password",
-        ("mysql -", "mysqldump", "mysqladmin", "mariadb -"),
-        r"\b(?:mysql|mariadb)(?:dump|admin)?\s[^\n|;]{0,200}?(?<=\s)-p([^\s\"']{4,64})",
+        ("IDENTIFIED ", "identified "),
+        r"(?i)\bidentified\s(?:with\s\w{1,40}\s)?by\s(?:password\s)?'([^'\s]{4,128})'",
         _is_password,
+    ),
+    Rule(
+        "password",
+        ("SecureString",),
+        r"ConvertTo-SecureString\s{1,4}(?:-String\s{1,4})?[\"']([^\"'\s]{4,128})[\"']",
+        _is_password,
+    ),
+    Rule("password", ("oracle:thin:",), r"oracle:thin:\w{1,30}/([^\s@\"']{4,128})@", _is_password),
+    Rule("url_password", ("@",), r"://([\w-]{20,255}+)@", _is_mixed),  # a token as the user
+    Rule("api_key", ("?key=", "&key="), r"[?&]key=([\w-]{24,}+)", _is_mixed),
+    # The login of a registry, in the configuration of docker.
+    Rule(
+        "basic_auth",
+        ("auth",),
+        r"(?<![\w.-])auth[\"'\\]{1,4}\s{0,4}:\s{0,4}[\"'\\]{1,4}([A-Za-z0-9+/]{8,}+={0,2})",
+        _is_login,
+    ),
+    # A key in the format of PuTTY.
+    Rule(
+        "private_key",
+        ("Private-Lines:",),
+        r"Private-Lines: \d{1,3}((?:(?:\\r|\\n|\s){1,4}[A-Za-z0-9+/=]{16,64}+){1,99})",
+    ),
+    Rule(
+        "seed_phrase",
+        ("nemonic", "NEMONIC", "phrase", "PHRASE"),
+        r"(?i)\b(?:mnemonic|(?:seed|recovery|secret)[ _-]phrase)(?: is)?[\"'`:= ]{1,6}"
+        r"((?:[a-z]{3,8} ){11,23}[a-z]{3,8})\b",
     ),
     Rule(
         "discord_webhook",
@@ -243,6 +347,18 @@ _MARKS = tuple(mark.encode() for rule in FORMATS for mark in rule.marks)
 
 # Headers, searched in the text in lower case.
 HEADERS = (
+    Rule(
+        "cookie",
+        ("curl ",),
+        r"\bcurl\b[^\n]{0,300}?\s(?:-b|--cookie)[ =]?[\"']?([\w.-]{1,64}=[^\"'\s]{16,4096})",
+        _holds_random,
+    ),
+    Rule(
+        "basic_auth",
+        ("basic auth",),
+        r"\bbasic auth(?:entication)?(?: is| with)?[:=]? {1,4}\W?[\w.@-]{1,64}:([^\s\"'`]{6,128})",
+        _is_token,
+    ),
     Rule(
         "cookie",
         ("cookie",),

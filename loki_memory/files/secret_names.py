@@ -65,6 +65,17 @@ NAMES = (
     # Not as a value: "result": "pass".
     _name("password", "pass", r"pass(?<=[\"'_]pass)(?<!:\"pass)(?<!: \"pass)"),
     _name("password", "pwd", r"pwd"),
+    # In German (beside "Passwort"), Dutch, French, Spanish and Italian.
+    *(
+        _name("password", word[:8], word)
+        for word in (
+            r"kennwort",
+            r"wachtwoord",
+            r"mot de passe",
+            r"contrase\S{1,6}a",
+            r"parola d'ordine",
+        )
+    ),
     _name("aws_secret_key", "secret", r"secret[ _]?access[ _]?key"),
     _name("secret", "secret", r"secret(?:[ _-]?key(?:_base)?)?"),
     _name("azure_key", "key", r"shared_?access_?key"),
@@ -93,7 +104,7 @@ STEMS = {
 _HARMLESS = (
     r"(?:page|pagination|next\w*|cont\w*|cursor|start\w*|sync|lock|change|idempotency|cancel\w*"
     r"|pad|[eb]os|unk|sep|mask|cls|stop|special|design|css|colou?r|public_?key)[ _-]?token"
-    r"|::\w*$|://[^\s/?#@]*$|secretsmanager:\S{0,40}secret$"
+    r"|::\w*$|://[^\s/?#@;]*$|secretsmanager:\S{0,40}secret$"
     r"|(?:primary|foreign|public|cache|partition|sort|index|idempotency|unique|object|dict|map|lookup"
     r"|row|range|hash|query|config|group|item|translation|dedup\w*|record|memory|content|commit|file"
     r"|json|field|column|event|message|job|task|node|routing|shard|blob|version|etag|checksum|digest"
@@ -106,9 +117,10 @@ _JOINT = r"""(?xai)
     (?: ["'`*\\\])]{0,6}[ \t]{0,8}
         (?: :[ ]?[a-z][\w.\[\]|]{0,40}[ ]= | [:!]?={1,3}>? | :(?!:) )  # key: str = …, key => …
         \*{0,2}[ \t]{0,8}
-      | [ ](?:is|was|are)(?:[ ]now)?:?[ ]{1,4}\*{0,2} )
+      | [ ](?:is|was|are|ist|war|lautet|es|est|é|è)(?:[ ]now)?:?[ ]{1,4}\*{0,2} )
   | ["'`*]{0,6}[ \t]{0,40}\|[ \t]{0,40}\*{0,2}                  # cells of a table
-  | >(?=[^\s<>]{6,8192}</)                                     # <password>…</password>
+  | (?:\s[\w:-]{1,30}=["'][^"'<>]{0,60}["']){0,4}>(?=[^\s<>]{6,8192}</)  # <password>…</password>
+  | ["']\s{0,4}\{(?:[^{}]{0,300}?\s)?default\s{0,8}=\s{0,8}    # a variable of Terraform
   | ["'\\]{0,4},?\s{1,40}["'\\]{0,4}value["'\\]{0,4}\s{0,4}[:=]\s{0,4}  # name: …, value: …
   | (?P<call>["'\\]{1,4},[ ]{0,2}(?=["'\\]))                   # getenv("…", "…")
   | (?P<gap>[ \t]{1,4}(?:to[ ]{1,4})?)                         # --token …, password …
@@ -162,6 +174,10 @@ _SYMBOL_INSIDE = r"[A-Za-z0-9][!@#$%^&*~]+[A-Za-z0-9]"
 _SHORTEST = 6
 _SHORTEST_RANDOM = 4  # "e2e" in a value of words is one of them
 _LONGER_THAN_WORDS = 20
+# The first line of a table or of CSV: a few words in each cell.
+_LONGEST_HEAD, _MOST_ROWS = 300, 200
+_HEAD = r"[|,\t]?(?:[\w *`\"./()-]{1,40}[|,\t]){1,20}(?:[\w *`\"./()-]{1,40})?\s?"
+_CELL = r"[\s\"'`*]{0,20}([^\s\"'`*]{6,256})[\s\"'`*]{0,20}"
 _DIGIT_RUNS = 3  # in a random value; a name or a version has fewer
 
 
@@ -174,6 +190,7 @@ def announced(low: str, text: str) -> Iterator[Secret]:
         if secret:
             covered = secret.end
             yield secret
+        yield from _below(text, name)
 
 
 def _names(low: str) -> Iterator[Secret]:
@@ -212,6 +229,29 @@ def _credential(text: str, kind: str, value: re.Match[str]) -> Secret | None:
     if rest := None if quoted else re.compile(_REST_OF_BARE).match(text, end):
         end = rest.end()
     return Secret(kind, start, start + len(text[start:end].rstrip(punctuation)))
+
+
+def _below(text: str, name: Secret) -> Iterator[Secret]:
+    """Find the credentials below a name that heads a column of a table or of CSV."""
+    start, end = text.rfind("\n", 0, name.start) + 1, text.find("\n", name.end)
+    head = text[start:end] if 0 <= end - start < _LONGEST_HEAD else ""
+    separator = next((sign for sign in "|\t," if sign in head), "")
+    above = text[text.rfind("\n", 0, max(0, start - 1)) + 1 : start]
+    is_head = separator and head.count(separator) != above.count(separator)
+    if not is_head or not re.fullmatch(_HEAD, head):
+        return
+    column = text.count(separator, start, name.start)
+    for _ in range(_MOST_ROWS):
+        start, end = end + 1, text.find("\n", end + 1)
+        cells = text[start : end if end >= 0 else len(text)].split(separator)
+        if len(cells) != head.count(separator) + 1:
+            return
+        start += sum(map(len, cells[:column])) + column
+        value = re.compile(_CELL).fullmatch(cells[column])
+        if value and is_credential(value[1], name.kind, quoted=False):
+            yield Secret(name.kind, start + value.start(1), start + value.end(1))
+        if end < start:
+            return
 
 
 def is_credential(value: str, kind: str, *, quoted: bool) -> bool:

@@ -172,7 +172,7 @@ def in_step(repository: Repository, commit: str) -> None:
 
 def _own_index(repository: Repository) -> dict[str, str]:
     _drop_stale_lock(repository.git_dir / f"{_INDEX}.lock")
-    return {"GIT_INDEX_FILE": str(repository.git_dir / _INDEX), **repository.unfiltered}
+    return {"GIT_INDEX_FILE": str(repository.git_dir / _INDEX)}
 
 
 def _drop_stale_lock(lock: Path) -> None:

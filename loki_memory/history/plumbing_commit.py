@@ -88,9 +88,7 @@ def standing(repository: Repository, place: str) -> HeadState:
     A file that the user staged is compared by its content on disk, as `git commit --only` would.
     """
     asked = ("--porcelain=v2", "-z", "--branch", "--untracked-files=all", "--no-renames")
-    answer = repository.run(
-        "status", *asked, "--ignore-submodules=all", "--", place, env=repository.unfiltered
-    )
+    answer = repository.run("status", *asked, "--ignore-submodules=all", "--", place)
     head = branch = ""
     changed: dict[str, TreeEntry] = {}
     for line in os.fsdecode(answer).split("\0"):
@@ -178,7 +176,7 @@ def stage(repository: Repository, paths: Iterable[str]) -> None:
     """
     taken = ("update-index", "--add", "--remove", "--replace", "-z", "--stdin")
     names = os.fsencode("".join(f"{path}\0" for path in paths))
-    repository.run(*taken, input=names, env=repository.unfiltered)
+    repository.run(*taken, input=names)
 
 
 def advance(repository: Repository, ref: str, new: str, old: str, why: str) -> bool:

@@ -243,7 +243,7 @@ def _stage_again(repository: Repository, paths: list[str]) -> None:
     names = "".join(f"{repository.memory}/{path}\0" for path in paths).encode()
     if names:
         asked = ("update-index", "--add", "--remove", "-z", "--stdin")
-        repository.run(*asked, input=names, env=repository.unfiltered)
+        repository.run(*asked, input=names)
 
 
 # -- the file of what was set aside ----------------------------------------------------------------

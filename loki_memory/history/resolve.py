@@ -293,7 +293,7 @@ def _stage(
     names = "".join(f"{repository.memory}/{path}\0" for path in paths).encode()
     if names:
         asked = ("update-index", "--add", "--remove", "-z", "--stdin")
-        repository.run(*asked, input=names, env=repository.unfiltered)
+        repository.run(*asked, input=names)
     return done
 
 

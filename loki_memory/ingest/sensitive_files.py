@@ -20,7 +20,8 @@ _FILE = re.compile(
         \.env(?!\.(?:example|sample|template|dist|defaults|schema|test)\b)(?:rc|\.[\w.-]+)?
       | (?!(?:process|meta|import|deno)\.)[\w-]+\.env
       | id_(?:rsa|dsa|ecdsa|ed25519)(?:_\w+)?(?!\.pub)
-      | \.(?:netrc|pgpass|npmrc|pypirc|git-credentials|htpasswd|vault-token|s3cfg|boto|my\.cnf)
+      | \.(?:netrc|pgpass|npmrc|pypirc|git-credentials|htpasswd|vault-token|s3cfg|boto
+        |my(?:login)?\.cnf|databrickscfg|dev\.vars)
       | \.dockercfg
       | _netrc
       | [\w.-]*\.(?:pem|p12|pfx|jks|keystore|kdbx|ppk|tfstate|tfvars)
@@ -31,7 +32,12 @@ _FILE = re.compile(
       | \.(?:cargo|gem)/credentials(?:\.toml)?
       | master\.key | deploy_key
       | \.(?:claude/\.credentials|codex/auth|netlify/config)\.json
-      | \.config/(?:gh/hosts\.yml|op/config)
+      | \.config/(?:gh/hosts\.yml|op/config|hub|rclone/rclone\.conf|sops/age/keys\.txt
+        |doctl/config\.ya?ml)
+      | \.(?:fly/config\.yml|terraform\.d/[\w.-]+\.json|composer/auth\.json|snowsql/config)
+      | \.(?:password-store|subversion/auth|local/share/keyrings)/[\w./-]+
+      | /proc/(?:self|\d+)/environ
+      | local\.settings\.json | wallet\.dat | (?:gcp|gcloud|google)[\w-]*key[\w-]*\.json
       | \.m2/settings\.xml | \.terraformrc | \.yarnrc\.yml | wp-config\.php
       | /etc/g?shadow | /run/secrets/[\w./-]+ | secrets/[\w.-]+\.(?:json|ya?ml|toml|env|txt)
       | kubeconfig(?:\.ya?ml)? | \.(?:ba|z|fi)?sh_history
@@ -46,7 +52,13 @@ _NAMES_ONLY = re.compile(
 # Programs that print credentials without the name of a file.
 _PRINTS = re.compile(
     r"(?:printenv|env|set|export(?:\s+-p)?|declare\s+-[xp]+)\s*(?:>.*)?$|printenv\s"
-    r"|gh\s+auth\s+token|glab\s+auth\s+status\s.*-t|aws\s+configure\s+(?:get|export-credentials)"
+    r"|gh\s+auth\s+token|(?:gh|glab)\s+auth\s+status\s.*(?:-t|--show-token)"
+    r"|(?:age|gpg)\s(?:.*\s)?(?:-d|--decrypt)\b|ansible-vault\s+view|lpass\s+show|systemctl\s+show-env"
+    r"|docker[ -]compose\s+config(?!.*(?:-q|--quiet|--services))|chamber\s+(?:list|read|export)"
+    r"|terraform\s+output\s.*-(?:json|raw)|pulumi\s+config\s.*--show-secrets|supabase\s+status"
+    r"|(?:npm|yarn|pnpm)\s+config\s+get\s.*[aA]uth|(?:bin/)?rails\s+credentials:"
+    r"|(?:node|deno|bun|python3?|ruby)\s.*(?:process\.env|os\.environ|ENV)\s*\)"
+    r"|aws\s+ecr\s+get-login-password|aws\s+configure\s+(?:get|export-credentials)"
     r"|aws\s+(?:secretsmanager\s+get-secret-value|ssm\s+get-parameter|sts\s+(?:get-session|assume))"
     r"|gcloud\s+(?:auth\s+(?:\S+\s+)?print-|secrets\s+versions\s+access)|az\s+(?:account\s+get-access-token"
     r"|keyvault\s+secret\s+show)|kubectl\s+(?:\S+\s+)*get\s+secrets?\b|kubectl\s+config\s+view\s.*--raw"

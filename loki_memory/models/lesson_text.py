@@ -223,7 +223,7 @@ def objection(text: str, *, is_stated: bool = False, is_at_place: bool = False) 
 
     >>> objection("Every test calls `t.Parallel()`, unless it changes the folder of the process.")
     ''
-    >>> objection("`setup.go` - Added a call of `EnsureGitignore()`.")
+    >>> objection("Added a call of `EnsureGitignore()` to `setup.go`.")
     'tells what was done'
     """
     rules = (*_OF_ALL, *(_OF_USERS if is_stated else _OF_AGENTS))

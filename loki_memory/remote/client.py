@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener, getproxies
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -21,6 +21,8 @@ from loki_memory.errors import RemoteFailed, RemoteRefused
 from loki_memory.models.text import printable_line
 
 if TYPE_CHECKING:
+    from urllib.request import OpenerDirector
+
     from loki_memory.remote.servers import RemoteServer
 
 _PATIENCE = 15.0  # seconds that a request is repeated: a database fails over in ten
@@ -104,7 +106,13 @@ class _NoRedirect(HTTPRedirectHandler):
         return None
 
 
-_OPENER = build_opener(_NoRedirect)
+def _opener() -> OpenerDirector:
+    """Open addresses as they are; a proxy sees no request that is not encrypted.
+
+    A server without TLS is on this machine, and a proxy for http would get its token.
+    """
+    proxies = {scheme: url for scheme, url in getproxies().items() if scheme == "https"}
+    return build_opener(_NoRedirect, ProxyHandler(proxies))
 
 
 def get(
@@ -145,7 +153,7 @@ def _asked(server: RemoteServer, request: Request, patience: float, timeout: flo
     wait = 0.2
     while True:
         try:
-            with _OPENER.open(request, timeout=timeout) as answer:
+            with _opener().open(request, timeout=timeout) as answer:
                 data: bytes = answer.read(_LARGEST + 1)
                 return data if len(data) <= _LARGEST else b""
         except HTTPError as error:

@@ -134,10 +134,10 @@ class Issuer:
                 leeway=_LEEWAY,
                 options={"require": list(_NEEDED)},
             )
-        except (jwt.PyJWTError, OSError, ValueError):  # also an issuer that does not answer
-            return None
+            ends = datetime.fromtimestamp(float(claims["exp"]), UTC)
+        except (jwt.PyJWTError, OSError, ValueError, OverflowError):
+            return None  # also where the issuer does not answer
         rights = frozenset(_rights(self.config.allow, claims))
-        ends = datetime.fromtimestamp(float(claims["exp"]), UTC)
         return Admitted(str(claims["sub"]), ends, rights) if rights else None
 
     def _opened(self) -> jwt.PyJWKClient:

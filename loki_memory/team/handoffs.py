@@ -300,7 +300,7 @@ def git_state(workspace: OpenWorkspace) -> str:
     if repository is None or head is None:
         return ""
     try:
-        listed = repository.run("status", "--porcelain", "-z", env=repository.unfiltered)
+        listed = repository.run("status", "--porcelain", "-z")
     except GitFailed:
         return ""
     where = f"{repository.branch() or 'a detached HEAD'} at {head[:10]}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -98,10 +99,15 @@ def redact_text(data: bytes) -> None:
 
 
 def read_settings(data: bytes) -> None:
-    with TemporaryDirectory() as folder:
-        path = Path(folder, "config.toml")
-        path.write_bytes(data)
-        _refusing(lambda: load(path, path.with_name("none"), {}))
+    path = Path(_folder().name, "config.toml")
+    path.write_bytes(data)
+    _refusing(lambda: load(path, path.with_name("none"), {}))
+
+
+@cache
+def _folder() -> TemporaryDirectory[str]:
+    """Make one folder for all files: to make and remove one each time takes most of the time."""
+    return TemporaryDirectory()
 
 
 def merge_records(value: dict[str, Any]) -> None:

@@ -44,9 +44,8 @@ Row = Mapping[str, Any]
 
 def has_columns(path: Path, **wanted: str) -> bool:
     """Check for an SQLite database with these tables, and these columns in them."""
-    try:
-        with open(path, "rb") as file:
-            is_database = file.read(16) == b"SQLite format 3\0"
+    try:  # nothing but a file: a pipe would be waited for
+        is_database = path.is_file() and _beginning(path, 16) == b"SQLite format 3\0"
     except OSError:
         return False
     if not is_database:
@@ -83,6 +82,20 @@ def rows(path: Path, query: str, names: tuple[str, ...] = ()) -> Iterator[dict[s
         ) from None
 
 
+def stored(path: Path, table: str, order: str) -> Iterator[dict[str, Any]]:
+    """The rows of a table in an order, without columns that an expression computes."""
+    columns = _tables(path).get(table, set())  # which lists what is stored
+    if "id" not in columns:
+        raise InvalidRecord(f"has no ids in its table {table}")
+    names = ", ".join(map(_quoted, sorted(columns)))
+    known = ", ".join(_quoted(name) for name in order.split() if name in columns)
+    return rows(path, f"SELECT {names} FROM {table} ORDER BY {known}")  # noqa: S608 - quoted
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
 def _of_plain_tables(_action: int, _one: object, _two: object, _file: object, view: object) -> int:
     """Let a query read what is stored, and nothing that a view or a trigger computes."""
     return sqlite3.SQLITE_OK if view is None else sqlite3.SQLITE_DENY
@@ -91,13 +104,17 @@ def _of_plain_tables(_action: int, _one: object, _two: object, _file: object, vi
 def _address(path: Path) -> str:
     """The address for reading, which says if nobody else has the database open."""
     try:
-        with open(path, "rb") as file:
-            has_log = file.read(_HEADER)[-1:] == _WRITE_AHEAD
+        has_log = _beginning(path, _HEADER)[-1:] == _WRITE_AHEAD
     except OSError as error:
         raise InvalidRecord(f"cannot be read ({error.strerror})") from None
     is_at_rest = has_log and not path.with_name(f"{path.name}-wal").exists()
     option = "immutable=1" if is_at_rest else "mode=ro"
     return f"file:{quote(str(path.absolute()))}?{option}"
+
+
+def _beginning(path: Path, size: int) -> bytes:
+    with open(path, "rb") as file:
+        return file.read(size)
 
 
 def _bounded(value: Any) -> Any:
@@ -120,7 +137,7 @@ Links = defaultdict[str, list[tuple[str, str]]]
 def _read_lore(path: Path, reading: SourceReading) -> None:
     reading.files.append(str(path))
     parents, links = _lore_edges(path, reading)
-    for row in rows(path, "SELECT * FROM fragments ORDER BY created_at, id"):
+    for row in stored(path, "fragments", "created_at id"):
         ref, fields = str(row["id"]), mapped(row, _LORE)
         if not fields.get("statement"):
             reading.refuse(f"fragment {ref}", "the fragment", "it has no text")
@@ -138,8 +155,9 @@ def _lore_edges(path: Path, reading: SourceReading) -> tuple[dict[str, str], Lin
     """The parent of each fragment, and its other links."""
     parents: dict[str, str] = {}
     links: Links = defaultdict(list)
-    for edge in rows(path, "SELECT source, target, lower(kind) AS kind FROM edges ORDER BY id"):
-        source, target, kind = str(edge["source"]), str(edge["target"]), str(edge["kind"])
+    for edge in stored(path, "edges", "id"):
+        source, target = str(edge.get("source")), str(edge.get("target"))
+        kind = str(edge.get("kind")).lower()
         if kind == "hierarchical":
             parents.setdefault(target, source)
         elif kind in _RELATIONS:
@@ -151,7 +169,7 @@ def _lore_edges(path: Path, reading: SourceReading) -> tuple[dict[str, str], Lin
 
 LORE = ImportSource(
     "lore",
-    lambda path: path.is_file() and has_columns(path, fragments="", edges=""),
+    lambda path: has_columns(path, fragments="", edges=""),
     _read_lore,
     lambda _, home: [home / ".lore" / "memory.db"],
 )
@@ -166,7 +184,7 @@ _LYNKR_USED = names_in(_LYNKR, "id session_id last_accessed access_count surpris
 
 def _read_lynkr(path: Path, reading: SourceReading) -> None:
     reading.files.append(str(path))
-    for row in rows(path, "SELECT * FROM memories ORDER BY created_at, id"):
+    for row in stored(path, "memories", "created_at id"):
         where, fields = f"memory {row['id']}", mapped(row, _LYNKR)
         if not fields.get("statement"):
             reading.refuse(where, "the memory", "it has no text")
@@ -179,7 +197,7 @@ def _read_lynkr(path: Path, reading: SourceReading) -> None:
 
 LYNKR = ImportSource(
     "lynkr",
-    lambda path: path.is_file() and has_columns(path, memories="content importance"),
+    lambda path: has_columns(path, memories="content importance"),
     _read_lynkr,
     lambda root, _: [root / "data" / "memories.db"],
 )
@@ -208,9 +226,7 @@ def _read_claude_mem(path: Path, reading: SourceReading) -> None:
     others: Counter[str] = Counter()
     asked = reading.request
     for table, add in (("observations", _add_observation), ("session_summaries", _add_summary)):
-        has_time = "created_at_epoch" in _tables(file)[table]  # the first versions have none
-        order = "created_at_epoch, id" if has_time else "id"
-        for row in rows(file, f"SELECT * FROM {table} ORDER BY {order}"):  # noqa: S608 - names of ours
+        for row in stored(file, table, "created_at_epoch id"):  # the first versions have no time
             project = str(row.get("project") or "")
             if asked.every_project or project in {"", asked.project}:
                 add(row, reading)
@@ -297,8 +313,8 @@ def _read_claude_flow(path: Path, reading: SourceReading) -> None:
     database = _claude_flow(path)
     if database is not None:
         reading.files.append(str(database))
-        for row in rows(database, "SELECT * FROM memory_entries ORDER BY created_at, id"):
-            where = f"entry {row.get('key') or row.get('id')}"
+        for row in stored(database, "memory_entries", "created_at id"):
+            where = f"entry {row.get('key') or row['id']}"
             _add_entry(where, str(row.get("key") or ""), row, reading, "content")
     reading.read_each(_json_files(path), _read_json)
 
