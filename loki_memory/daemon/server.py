@@ -91,7 +91,7 @@ def watch(
 
 
 class IdleTimer:
-    """How long nobody has asked for a command, and how long that may last; 0 is forever."""
+    """Time without a question for a command, and the most that it may last; 0 is forever."""
 
     def __init__(self, longest: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._longest, self._clock = longest, clock

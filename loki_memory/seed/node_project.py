@@ -191,7 +191,7 @@ def _needed_peers(manifest: Table) -> list[str]:
 
 
 def _entry(manifest: Table) -> str:
-    """What a user loads: by `import` from a package of ES modules, else by `require`."""
+    """The entry point: for `import` in a package of ES modules, else for `require`."""
     exported = manifest.get("exports")
     root = table(manifest, "exports").get(".", exported)
     way = "import" if manifest.get("type") == "module" else "require"
