@@ -91,7 +91,7 @@ def watch(
 
 
 class IdleTimer:
-    """How long nobody has asked for a command, and how long that may last; 0 is forever."""
+    """The time since a command was last asked for, and how long it may be; 0 is forever."""
 
     def __init__(self, longest: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._longest, self._clock = longest, clock
