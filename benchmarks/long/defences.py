@@ -22,6 +22,7 @@ _PYTEST = (
     *(sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider"),
     *("-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT)),
 )
+_LONGEST = 900  # seconds of the tests of a defence
 _BESIDE = ("templates", "schemas", "example_workspace", "plugin", "docs", "README.md")
 
 
@@ -293,15 +294,19 @@ def without(defence: Defence, folder: Path) -> None:
 
 
 def are_red(defence: Defence, folder: Path) -> bool:
-    """Check if the tests fail against a copy of the package."""
-    run = subprocess.run(
-        [*_PYTEST, *(str(ROOT / test) for test in defence.tests)],
-        cwd=folder,  # from which Python imports first
-        env={**os.environ, "PYTHONPATH": str(folder)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    """Check if the tests fail, or never end, against a copy of the package."""
+    try:
+        run = subprocess.run(
+            [*_PYTEST, *(str(ROOT / test) for test in defence.tests)],
+            cwd=folder,  # from which Python imports first
+            env={**os.environ, "PYTHONPATH": str(folder)},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_LONGEST,
+        )
+    except subprocess.TimeoutExpired:  # what is endless without the defence
+        return True
     if run.returncode not in {0, 1} or "skipped" in run.stdout:
         print(run.stdout[-2000:], file=sys.stderr)
     return run.returncode == 1

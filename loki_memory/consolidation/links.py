@@ -29,6 +29,7 @@ from loki_memory.models import AntiPattern, Belief, Link, Skill, parse
 
 SOURCE = "consolidation"
 FADED = 0.15  # below this an association is not shown, and no longer kept
+_HALF_LIFE_DAYS = 45  # met twice and never again: gone after three and a half months
 _TOGETHER = 2  # common episodes: one may be chance
 _CITED = 5  # episodes that a link names, the latest
 _CROWD = 24  # memories of one episode beyond which being met in it means nothing
@@ -138,8 +139,7 @@ def _met_together(nodes: Mapping[str, Node], snapshot: Snapshot) -> Iterator[Tie
 def _strength(snapshot: Snapshot, times: int, last: str) -> float:
     """The strength of an association that was met so many times; 0 if it has faded."""
     strength: float = round(1 - 0.5**times, 2)
-    half_life = snapshot.thresholds.link_half_life_days
-    is_faded = last and weight(strength, last, snapshot.day, half_life) < FADED
+    is_faded = last and weight(strength, last, snapshot.day, _HALF_LIFE_DAYS) < FADED
     return 0.0 if is_faded else strength
 
 

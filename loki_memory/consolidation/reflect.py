@@ -46,6 +46,7 @@ from loki_memory.models.text import normal
 
 _MOSTLY = 0.5  # of the remedies of an error with many names: one helps whatever the name is
 _NAMES = 5
+_ERROR_NAMES = 3  # with which an error has come before it is one error; two may be chance
 
 
 def reflect(snapshot: Snapshot, touched: Touched | None = None) -> PhaseChanges:
@@ -175,11 +176,10 @@ def _generalised(snapshot: Snapshot, new: AbstractSet[str]) -> Iterator[Belief]:
             kinds[antipattern.scope, str(of.get("head", "")), str(of.get("template", ""))].append(
                 antipattern
             )
-    least = snapshot.thresholds.error_names
     for (scope, head, template), children in sorted(kinds.items()):
-        if len(children) < least or new.isdisjoint(entry.id for entry in children):
+        if len(children) < _ERROR_NAMES or new.isdisjoint(entry.id for entry in children):
             continue
-        lesson = _lesson(children, snapshot)
+        lesson = _lesson(children)
         parent = lesson and _updated(_parent(scope, head, template, children, lesson), snapshot)
         if parent:
             yield parent
@@ -203,11 +203,11 @@ def _parent(
     return parse(AntiPattern, given)
 
 
-def _lesson(children: list[AntiPattern], snapshot: Snapshot) -> str:
+def _lesson(children: list[AntiPattern]) -> str:
     """Return what helps whatever the name is; empty if each name needs its own remedy."""
     remedies = Counter(antipattern.prevention for antipattern in children if antipattern.prevention)
     remedy = min(remedies, key=lambda text: (-remedies[text], text), default="")
-    if remedies[remedy] >= max(snapshot.thresholds.error_names, _MOSTLY * remedies.total()):
+    if remedies[remedy] >= max(_ERROR_NAMES, _MOSTLY * remedies.total()):
         return remedy
     return ""
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class Thresholds(NamedTuple):
     """Thresholds of likeness, of how often is often enough, and of age.
 
-    The settings `consolidation.*` of a workspace, their defaults, and two that nobody need choose.
+    The settings `consolidation.*` of a workspace, and their defaults.
     """
 
     cluster: float = 0.45  # likeness of goals that are of one kind
@@ -39,10 +39,8 @@ class Thresholds(NamedTuple):
     pattern_episodes: int = 2  # that had a lesson
     skill_successes: int = 3  # that share steps
     resolutions: int = 3  # that an anti-pattern keeps
-    error_names: int = 3  # with which an error has come before it is one error; two may be chance
     topic_members: int = 5  # beliefs that make a category a topic
     links: int = 3  # of ours per memory
-    link_half_life_days: int = 45  # met twice and never again: gone after three and a half months
     summarise_days: int = 7
     archive_days: int = 30
     superseded_days: int = 90

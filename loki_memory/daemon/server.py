@@ -91,7 +91,7 @@ def watch(
 
 
 class IdleTimer:
-    """Time without a question for a command, and the most that it may last; 0 is forever."""
+    """The time since a command was last asked for, and how long it may be; 0 is forever."""
 
     def __init__(self, longest: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._longest, self._clock = longest, clock

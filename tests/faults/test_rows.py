@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -88,3 +89,15 @@ def test_each_test_that_the_table_names_exists() -> None:
         assert named or "not applicable" in row or "benchmarks/" in row, fault
         for file, test in named:
             assert f"def {test}(" in (ROOT / file).read_text(encoding="utf-8"), (fault, test)
+
+
+def test_each_defence_that_is_taken_away_stands_where_the_list_says() -> None:
+    """The list is run by hand; a defence that moved would be noticed months later."""
+    path = ROOT / "benchmarks" / "long" / "defences.py"
+    for name, defence in runpy.run_path(str(path))["DEFENCES"].items():
+        code = (ROOT / "loki_memory" / defence.file).read_text(encoding="utf-8")
+        assert defence.code in code, name
+        for test in defence.tests:
+            file, _, function = test.partition("::")
+            tests = (ROOT / file).read_text(encoding="utf-8")
+            assert not function or f"def {function}(" in tests, test
