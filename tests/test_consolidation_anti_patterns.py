@@ -506,3 +506,17 @@ def test_a_rule_is_silenced_only_where_half_of_those_that_met_it_did_so() -> Non
     meant, mended = met(1, finding, silenced), [met(n, finding) for n in (2, 3)]
     assert only(meant, mended[0]).prevention == silenced
     assert only(meant, *mended).prevention is None
+
+
+def test_a_linters_rule_belongs_to_the_commands_that_report_it_alone() -> None:
+    """`make fmt && make lint` says nothing of which of both complained."""
+    finding = "a.go:3:2: Error return value is not checked (errcheck)"
+    ran = (
+        "make lint",
+        "make fmt && make lint",
+        "cd src && make lint | tail -5",
+        "make fmt && go vet",
+    )
+    logs = [steps(("Bash", command, finding)) for command in ran]
+    found = only(*[met(n, finding, action_log=log) for n, log in enumerate(logs, 1)])
+    assert (found.model_extra or {})["commands"] == ["make lint"]

@@ -127,14 +127,15 @@ def _anti_pattern(snapshot: Snapshot, id_: str, known: KnownAntiPatterns) -> Ant
     """The record as all that is known of the error makes it."""
     old, met = known.old, known.newest
     every, unlisted = _resolutions(met, _archived(snapshot, old)), _unlisted(snapshot, old)
-    resolutions = every[: snapshot.thresholds.resolutions]
+    usual = [resolution for resolution in every if _is_usual(resolution, met)]
+    resolutions = usual[: snapshot.thresholds.resolutions]
     others = (_overcame(every) | unlisted) - _overcame(resolutions)
     episodes = {episode.id for episode in known.fresh} | set(old.evidence.for_ if old else ())
     first, last = known.fresh[0], known.fresh[-1]
     fields: dict[str, Any] = {
         "id": id_,
         "what_fails": _line(met),
-        "prevention": next((_told(r.do, met) for r in resolutions if _is_usual(r, met)), None),
+        "prevention": next((_told(r.do, met) for r in resolutions if r.for_), None),
         "resolutions": [
             resolution.model_dump(mode="json", exclude_unset=True) for resolution in resolutions
         ],
@@ -167,10 +168,10 @@ def _anti_pattern(snapshot: Snapshot, id_: str, known: KnownAntiPatterns) -> Ant
 
 
 def _is_usual(resolution: Resolution, met: list[Occurrence]) -> bool:
-    """Check that a remedy helped; silencing a rule, in half of the episodes that met it."""
-    if not resolution.do.startswith(SILENCE):
-        return bool(resolution.for_)
-    return 2 * len(resolution.for_) >= len({occurrence.episode.id for occurrence in met})
+    """Leave out that a rule was silenced, unless half of the episodes that met it did so."""
+    is_silenced = resolution.do.startswith(SILENCE)
+    episodes = {occurrence.episode.id for occurrence in met}
+    return not is_silenced or 2 * len(resolution.for_) >= len(episodes)
 
 
 def _told(do: str, met: list[Occurrence]) -> str:

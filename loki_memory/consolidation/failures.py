@@ -39,6 +39,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+_CHAIN = re.compile(r"&&|\|\||[;\n]")
 _WITHIN = 25  # steps: a success that comes later belongs to something else
 _SHOWN = 200  # characters of a command that worked
 _SAID = 400  # characters of what somebody wrote
@@ -220,11 +221,17 @@ def _mishap(episode: Episode, known: _Known) -> Failure:
 
 
 def _reported_by(episode: Episode, met: _Met) -> str:
-    """The command in whose output an error stood."""
+    """The command in whose output an error stood; empty for a chain, of which any may have it."""
     if met.step < 0:
-        return head("shell", met.type)
+        return _only_head("shell", met.type)
     action = episode.action_log[met.step]
-    return head(action.action, action.target or "")
+    return _only_head(action.action, action.target or "")
+
+
+def _only_head(action: str, target: str) -> str:
+    parts = _CHAIN.split(target) if is_shell(action) else [target]
+    heads = {head(action, part) for part in parts} - {""}
+    return heads.pop() if len(heads) == 1 else ""
 
 
 def _public(line: str) -> str:
