@@ -143,6 +143,16 @@ def test_a_hit_says_all_that_one_needs_to_judge_it(
     assert hit.tokens > 50
 
 
+def test_an_excerpt_never_says_what_was_rejected(full: Workspace) -> None:
+    fact = full.remember("Husky keeps all of its hooks in .git/hooks")
+    episode = {"goal": "are you sure?", "outcome": "success"}
+    full.record(episode | {"summary": f"I looked.\n\n# Where husky hooks are\n- {fact.title()}"})
+    question = "where does husky keep its hooks"
+    assert full.recall(question, kinds=["episode"])[0].excerpt == fact.title()
+    full.reject(fact.id)
+    assert full.recall(question, kinds=["episode"])[0].excerpt == ""
+
+
 def test_what_states_no_moment_has_no_age(library: Workspace) -> None:
     (hit,) = library.recall("Passwords hashed argon2", k=1, kinds=["fact"])
     given_at = library.get(hit.id).when()

@@ -10,6 +10,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 from loki_memory.errors import InvalidRecord
+from loki_memory.index.gate import rejected_values
 from loki_memory.index.search import HitDetails, contradicting, details
 from loki_memory.integrity.reviewed import doubts, known_unreviewed
 from loki_memory.models.kinds import KINDS, SCOPES, STATUSES
@@ -242,7 +243,7 @@ def _one(
         contradicts=contradicting(home.index, memory.id),
         tokens=(memory.size + 3) // 4,
         remedy=_remedy(memory),
-        excerpt=_line(hit.excerpt),
+        excerpt="" if _is_rejected(home, hit.excerpt) else _line(hit.excerpt),
     )
     return _RankedLine(recollection, memory.title, memory.slot or "", hit.parts)
 
@@ -251,6 +252,16 @@ def _remedy(memory: HitDetails) -> str:
     """The advice of a memory, unless its title gives it."""
     remedy = memory.remedy if isinstance(memory.remedy, str) else ""
     return "" if remedy in memory.title else _line(" ".join(remedy.split()))
+
+
+def _is_rejected(home: Home, text: str) -> bool:
+    """Check if a text says what a person rejected."""
+    rejected = rejected_values(home.index) if text else frozenset()
+    if not rejected:
+        return False
+    from loki_memory.models.rejected import parts, value_id
+
+    return any(value_id(part) in rejected for part in parts(text))
 
 
 def _line(title: str) -> str:

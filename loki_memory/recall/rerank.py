@@ -218,7 +218,7 @@ _MARKUP = r"^(?:[-*#>\s]+|\d+\.\s+)+|(?<!\S)\*+(?=[\w`])|(?<=[\w`:.!?)])\*+(?!\w
 
 
 def excerpt(texts: Sequence[str], title: str, rarity: Mapping[str, float]) -> str:
-    """The sentence that covers most of a question, the first of equal ones; never the title.
+    """The sentence that covers most of a question, the first of equal ones; no title or heading.
 
     >>> texts = ["Fix it\\nThe lock was stale. It is removed when its owner is gone."]
     >>> excerpt(texts, "Fix it", {"owner": 2.0})
@@ -229,6 +229,7 @@ def excerpt(texts: Sequence[str], title: str, rarity: Mapping[str, float]) -> st
         " ".join(re.sub(_MARKUP, "", sentence.strip()).split())
         for text in texts
         for sentence in re.split(_SENTENCE_END, text)
+        if not sentence.lstrip().startswith("#")
     )
     telling = (
         sentence
