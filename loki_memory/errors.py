@@ -106,9 +106,8 @@ class NestedRepository(LokiMemoryError):
 
     def __init__(self, path: object) -> None:
         super().__init__(
-            f"{path} is a git repository of its own, such as a submodule, so that nobody can tell "
-            "who wrote the memory in it; keep memory in the project's repository, or work in "
-            "another one that has it at its top."
+            f"{path} is a git repository of its own, so that nobody can tell who wrote the memory "
+            "in it; keep memory in the project's repository, or at the top of another one."
         )
 
 
@@ -186,16 +185,12 @@ class NothingToUndo(NotFound):
 
 class NoRemote(NotFound):
     def __init__(self, name: str) -> None:
-        LokiMemoryError.__init__(
-            self, f"no team server is called {name!r}; `loki-mem remote list` shows those you have."
-        )
+        LokiMemoryError.__init__(self, f"{name!r} is no team server; see `loki-mem remote list`.")
 
 
 class NoToken(NotFound):
     def __init__(self, name: str) -> None:
-        LokiMemoryError.__init__(
-            self, f"no token {name!r} is in use; `loki-mem token list` shows those there are."
-        )
+        LokiMemoryError.__init__(self, f"no token {name!r} is in use; see `loki-mem token list`.")
 
 
 class NoLedger(NotFound):

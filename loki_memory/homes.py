@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 from loki_memory.errors import Ambiguous, LiesAbove, NotFound
 from loki_memory.home import Fresh, Home, parsed, user_home
 from loki_memory.home.place import layouts_above
-from loki_memory.index.index import ListFilter
+from loki_memory.index.list_filter import ListFilter
 
 if TYPE_CHECKING:
     from loki_memory.config import Config

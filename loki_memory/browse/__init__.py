@@ -233,7 +233,7 @@ class Browse:
         `before` and `after` lead to what came before and after it in its session.
         """
         from loki_memory.browse.topics import beside
-        from loki_memory.index.index import ListFilter
+        from loki_memory.index.list_filter import ListFilter
 
         if way not in WAYS:
             raise InvalidRecord(f"{way!r} is not a way", advice=f"Use one of: {', '.join(WAYS)}.")

@@ -18,7 +18,7 @@ from loki_memory.consolidation.lint import is_unfounded, vacuous
 from loki_memory.consolidation.merge import repeated_statements
 from loki_memory.consolidation.reconcile import reconcile
 from loki_memory.consolidation.snapshot import Snapshot
-from loki_memory.index.index import ListFilter
+from loki_memory.index.list_filter import ListFilter
 from loki_memory.integrity.citations import content, passage_of
 from loki_memory.models import Belief, Episode, Fact, Learning, Memory, Pattern, Skill
 from loki_memory.models.confidence import cited, is_produced

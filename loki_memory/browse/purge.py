@@ -32,7 +32,7 @@ from loki_memory.files.zones import exported_paths
 from loki_memory.history.purge_history import files_from, purge_history
 from loki_memory.home import parsed
 from loki_memory.index import queries
-from loki_memory.index.index import ListFilter
+from loki_memory.index.list_filter import ListFilter
 from loki_memory.ingest.staging import Watermarks
 from loki_memory.interop.claude_memory import listed_in
 from loki_memory.interop.publish_skills import keep_in_step

@@ -16,7 +16,8 @@ from loki_memory.files import disk, transaction, workspace_trust, zones
 from loki_memory.files.git_files import git_home, may_be_tracked
 from loki_memory.files.layout import Layout, likely_places, view_kind
 from loki_memory.home.place import confirmed_settings, settings_of, user_home
-from loki_memory.index.index import Index, ListFilter, Summary
+from loki_memory.index.index import Index, Summary
+from loki_memory.index.list_filter import ListFilter
 from loki_memory.models.ids import ID
 from loki_memory.sync import Progress, check
 

@@ -196,8 +196,7 @@ def rule_lessons(index: Index, rule: str) -> list[ToldLesson]:
 def command_lessons(index: Index, head: str) -> list[ToldLesson]:
     """The warnings about a command that know what to do, those met most often first.
 
-    The warning about a linter's rule belongs to the commands that report it. There a change of one
-    place is an example of what to do in all.
+    A linter's rule belongs to the commands that report it; a change of one place is an example.
     """
     rows = index.ask(
         f"{_LESSON} WHERE m.kind = 'anti-pattern' AND {TRUSTED} AND ({MENDED}) "  # noqa: S608

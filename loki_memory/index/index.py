@@ -27,8 +27,8 @@ from loki_memory.index.database import (
     seal,
     sealed_files,
 )
+from loki_memory.index.list_filter import ListFilter
 from loki_memory.index.revision import COLUMNS, FeatureRow, Rebuilding, Revision, Stamps
-from loki_memory.models.kinds import FACT_TYPES
 
 _FEW_FREE = 10  # one page of so many may be unused
 _BUSY_MS = int(BUSY_SECONDS * 1000)
@@ -48,15 +48,6 @@ _ALL_THAT_IT_SAYS = (
     "SELECT kind, value FROM fingerprints WHERE value <> 0 ORDER BY kind",
     "SELECT term, doc, cnt FROM words_vocabulary ORDER BY term",
 )
-
-
-class ListFilter(NamedTuple):
-    """The memories of a listing: live ones, or those with a status; `all` stands for every one."""
-
-    kind: str | None = None
-    status: str | None = None
-    since: str | None = None
-    scope: str | None = None
 
 
 class Summary(NamedTuple):
@@ -244,14 +235,14 @@ class Index:
 
     def summaries(self, wanted: ListFilter = ListFilter()) -> list[Summary]:  # noqa: B008 - a value
         """Memories, newest first."""
-        sql, values = _filtered(*wanted)
+        sql, values = wanted.sql()
         columns = ", ".join(Summary._fields)
         rows = self.ask(f"SELECT {columns} {sql} ORDER BY at DESC, id", *values)
         return [Summary(*row) for row in rows]
 
     def bodies(self, wanted: ListFilter = ListFilter()) -> list[tuple[str, str]]:  # noqa: B008 - a value
         """(kind, JSON) of the same memories in the same order."""
-        sql, values = _filtered(*wanted)
+        sql, values = wanted.sql()
         return self.ask(f"SELECT kind, body {sql} ORDER BY at DESC, id", *values)
 
     def counts(self) -> dict[str, int]:
@@ -439,24 +430,3 @@ class Index:
                 with suppress(sqlite3.Error):
                     writer.execute("ROLLBACK")
                 raise
-
-
-def _filtered(
-    kind: str | None, status: str | None, since: str | None, scope: str | None
-) -> tuple[str, list[str]]:
-    table = "live" if status is None else "judged"
-    typed = kind if kind in FACT_TYPES else None
-    kind = "fact" if typed else kind
-    wanted = {"kind": kind, "status": None if status == "all" else status, "scope": scope}
-    clauses = [f"{name} = ?" for name, value in wanted.items() if value]
-    values = [value for value in wanted.values() if value]
-    if typed:
-        clauses.append("json_extract(body, '$.type') = ?")
-        values.append(typed)
-    if since:
-        clauses.append("at >= ?")
-        values.append(since)
-    if kind is None and status is None:
-        clauses.append("kind <> 'tombstone'")
-    where = " AND ".join(clauses) or "true"
-    return f"FROM {table} WHERE {where}", values

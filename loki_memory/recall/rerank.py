@@ -12,6 +12,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from loki_memory.models.kinds import KINDS
 from loki_memory.models.text import tokens
 from loki_memory.recall.question import split_words
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from loki_memory.index.index import Index
     from loki_memory.recall.catalogue import Catalogue
     from loki_memory.recall.ranking import Ranked
     from loki_memory.recall.result import Nearness
@@ -298,6 +300,8 @@ def within(texts: Sequence[str], budget: int) -> int:
 # -- the reasons -----------------------------------------------------------------------------------
 
 
+_READ = 20  # passages of an episode that are read for an excerpt: more than any summary has
+_EPISODE = KINDS.index("episode")
 _CLOSE = 0.8  # of the best cosine, from which on meaning is a reason of its own
 _WORDS_TOLD = 6
 
@@ -339,6 +343,40 @@ def explained(
         near = _nearness(best, ranked, number, is_sure=document in sure)
         hits.append(Hit(row, score, why, parts, near))
     return hits
+
+
+def with_excerpts(
+    index: Index,
+    store: Catalogue,
+    ranked: Ranked,
+    chosen: Sequence[tuple[int, float]],
+    hits: Sequence[Hit],
+    rarity: Mapping[str, float],
+) -> list[Hit]:
+    """The hits, each episode with the sentence of it that answers best."""
+    return [
+        hit._replace(excerpt=_excerpt(index, store, ranked, number, rarity))
+        if store.corpus.kind[ranked.documents[number]] == _EPISODE
+        else hit
+        for hit, (number, _) in zip(hits, chosen, strict=True)
+    ]
+
+
+def _excerpt(
+    index: Index, store: Catalogue, ranked: Ranked, number: int, rarity: Mapping[str, float]
+) -> str:
+    from loki_memory.index.search import dated_passages
+
+    first, after = store.corpus.first[ranked.documents[number] :][:2].tolist()
+    told = [at for at in range(first, after) if store.entry[at] >= 0]  # others are its log
+    rows = store.passage[told[:_READ]].tolist()
+    texts = {passage.row: passage.text for passage in dated_passages(index, rows)}
+    if not texts:
+        return ""
+    title = texts[rows[0]].partition("\n")[0]
+    nearest = int(store.passage[ranked.passage[number]])
+    in_order = sorted(rows, key=lambda row: row != nearest)
+    return excerpt([texts[row] for row in in_order if row in texts], title, rarity)
 
 
 def _nearness(

@@ -34,9 +34,9 @@ from loki_memory.recall.rerank import (
     Hit,
     choose,
     detect,
-    excerpt,
     explained,
     newer_first,
+    with_excerpts,
 )
 from loki_memory.recall.result import FEW, Nearness, Query, certainty
 from loki_memory.recall.signals import Signals, Word
@@ -60,8 +60,6 @@ _UNASKED = [KINDS.index("ledger")]
 _SESSION = SCOPES.index("session")
 _MANY = 1000  # texts from which on model2vec embeds them: it takes 0.3 s to start
 _POOL = 30  # candidates that are looked at closely, at least
-_EPISODE = KINDS.index("episode")
-_READ = 20  # passages of an episode that are read for an excerpt: more than any summary has
 _ESSAY = 400  # tokens: a longer text mentions many values and states none
 
 
@@ -210,7 +208,7 @@ class Retriever:
         chosen = [(hit.number, score) for hit, score in choose(candidates, asked.k, task)]
         hits = explained(store, words, ranked, chosen, reasons, sure, best)
         if not asked.injected:
-            hits = self._with_excerpts(store, ranked, chosen, hits, words)
+            hits = with_excerpts(self._index, store, ranked, chosen, hits, _rarity(words))
         in_few = len(store.corpus.row) < FEW and _has_words(ranked)
         exact = bool(sure) or way.rows is not None or is_dated(store.corpus, question)
         found = RetrieverAnswer(hits, len(ranked.documents), best, exact, task, in_few)
@@ -372,37 +370,6 @@ class Retriever:
             DatedPassage(number, *known[row])
             for number, row in zip(numbers, passages, strict=False)
         ]
-
-    def _with_excerpts(
-        self,
-        store: Catalogue,
-        ranked: Ranked,
-        chosen: Sequence[tuple[int, float]],
-        hits: Sequence[Hit],
-        words: Sequence[Word],
-    ) -> list[Hit]:
-        """The hits, each episode with the sentence of it that answers best."""
-        rarity = _rarity(words)
-        return [
-            hit._replace(excerpt=self._excerpt(store, ranked, number, rarity))
-            if store.corpus.kind[ranked.documents[number]] == _EPISODE
-            else hit
-            for hit, (number, _) in zip(hits, chosen, strict=True)
-        ]
-
-    def _excerpt(
-        self, store: Catalogue, ranked: Ranked, number: int, rarity: Mapping[str, float]
-    ) -> str:
-        first, after = store.corpus.first[ranked.documents[number] :][:2].tolist()
-        told = [at for at in range(first, after) if store.entry[at] >= 0]  # others are its log
-        rows = store.passage[told[:_READ]].tolist()
-        texts = {passage.row: passage.text for passage in search.dated_passages(self._index, rows)}
-        if not texts:
-            return ""
-        title = texts[rows[0]].partition("\n")[0]
-        nearest = int(store.passage[ranked.passage[number]])
-        in_order = sorted(rows, key=lambda row: row != nearest)
-        return excerpt([texts[row] for row in in_order if row in texts], title, rarity)
 
     def _known(self, rows: Sequence[int]) -> dict[int, list[Any]]:
         """By row: id, then what a Candidate is made of."""
