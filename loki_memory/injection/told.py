@@ -129,7 +129,7 @@ def _says_the_same(told: ToldLine, other: ToldLine) -> bool:
 def _joined(kept: ToldLine, told: ToldLine) -> ToldLine:
     """The line of two that says all that both say."""
     first, second = (kept, told) if repeats(told.text, kept.text) else (told, kept)
-    if kept.id == told.id:
+    if kept.id and kept.id == told.id:
         first, second = kept, told
     others = {*first.others, second.id, *second.others} - {first.id, ""}
     return first._replace(others=tuple(sorted(others)))

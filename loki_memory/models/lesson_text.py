@@ -88,7 +88,7 @@ _POINTS = re.compile(  # to something that a reader of the sentence alone does n
     r"|\b(?:detects|does|handles) (?:this|that|it)\b|\bso (?:that|this|it) (?:works|is)\b"
     r"|\bsince (?:that|this|it)(?:'s| is)\b"
     r"|\b(?:the|that) \w+(?:Error|Exception)\b|\b(?:above|below|as well|here)\b"
-    r"|\ba specific pattern\b|\bthe (?:fix|change)\b",
+    r"|\ba specific pattern\b|\bthe (?:fix|change)\b(?! is to\b)",
     re.IGNORECASE,
 )
 _ORDERS = re.compile(
