@@ -162,7 +162,7 @@ DEFENCES = {
     ),
     "seal of the index": Defence(
         "index/database.py",
-        "        return disk.read_derived(beside(paths[0])) == _state(paths)",
+        "        return disk.read_derived(seal_of(paths[0])) == _state(paths)",
         "        return True",
         (
             "tests/faults/test_index_damage.py::test_f16_damage_is_found_at_the_next_opening_and_mended_once",
