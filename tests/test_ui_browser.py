@@ -75,7 +75,8 @@ def test_pages_fit_a_phone(shop: Page) -> None:
 
 
 @pytest.mark.skipif(not AXE.is_file(), reason="needs axe-core: AXE_CORE=path/to/axe.min.js")
-@pytest.mark.parametrize(("theme", "width"), [("light", 1400), ("dark", 375)])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [375, 1400])
 def test_pages_are_accessible_in_both_themes(shop: Page, theme: str, width: int) -> None:
     shop.page.emulate_media(color_scheme=theme)
     shop.page.set_viewport_size({"width": width, "height": 800})
