@@ -18,7 +18,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from loki_memory.models import Action, Episode
-from loki_memory.models.error_signature import SHELLS, head
+from loki_memory.models.error_signature import CHAIN, SHELLS, head
 
 _READ = 40  # moves of an episode that are looked at: a procedure shows early or not at all
 
@@ -140,7 +140,6 @@ _CATEGORIES = {
     ".db": "sql",
 }
 
-_CHAIN = re.compile(r"&&|\|\||[;\n]")
 _EDITS = ("edit", "write", "multiedit", "notebookedit", "create", "apply_patch")
 # Programs that look or move things about, in any project.
 _PLAIN = frozenset(
@@ -249,7 +248,7 @@ def before_commits(episode: Episode) -> list[list[str]]:
 def _commands(action: Action) -> Iterator[str]:
     if not is_command(action):
         return
-    for part in _CHAIN.split(action.target or action.action):
+    for part in CHAIN.split(action.target or action.action):
         made = move(Action(action="bash", target=part.strip()))
         if made.head and made.head != "bash" and not made.place:
             yield made.head

@@ -18,6 +18,7 @@ from loki_memory.models import Action, Episode, error_signature
 from loki_memory.models.diagnostics import rule
 from loki_memory.models.error_noise import destroys, is_of_own_script, teaches
 from loki_memory.models.error_signature import (
+    CHAIN,
     Key,
     head,
     is_other_form,
@@ -39,7 +40,6 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_CHAIN = re.compile(r"&&|\|\||[;\n]")
 _WITHIN = 25  # steps: a success that comes later belongs to something else
 _SHOWN = 200  # characters of a command that worked
 _SAID = 400  # characters of what somebody wrote
@@ -229,7 +229,7 @@ def _reported_by(episode: Episode, met: _Met) -> str:
 
 
 def _only_head(action: str, target: str) -> str:
-    parts = _CHAIN.split(target) if is_shell(action) else [target]
+    parts = CHAIN.split(target) if is_shell(action) else [target]
     heads = {head(action, part) for part in parts} - {""}
     return heads.pop() if len(heads) == 1 else ""
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from loki_memory.files import disk
 from loki_memory.files.lock import locked
 from loki_memory.files.redaction import clip
-from loki_memory.ingest.steps import CHAIN, CHECKS, Step, steps
-from loki_memory.models.error_signature import complaint, head
+from loki_memory.ingest.steps import CHECKS, Step, steps
+from loki_memory.models.error_signature import CHAIN, complaint, head
 from loki_memory.models.prompt_injection import without_instructions
 from loki_memory.models.text import without_home
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from loki_memory.files.redaction import clip
-from loki_memory.ingest.steps import CHAIN, Step
+from loki_memory.ingest.steps import Step
 from loki_memory.models.error_noise import (
     INLINE,
     destroys,
@@ -15,7 +15,7 @@ from loki_memory.models.error_noise import (
     is_self_explaining,
     is_usage,
 )
-from loki_memory.models.error_signature import head, is_other_form
+from loki_memory.models.error_signature import CHAIN, head, is_other_form
 from loki_memory.models.text import without_home
 
 _SHOWN = 200  # characters of a command

@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 from loki_memory.files.redaction import clip
 from loki_memory.ingest.turns import CALL, RESULT, SAY, Hunk, Turn
-from loki_memory.models.error_signature import complaint, head, is_shell
+from loki_memory.models.error_signature import CHAIN, complaint, head, is_shell
 
 _WORDS, _LABEL = 3, 40  # words and characters that tell a command from others
-CHAIN = re.compile(r"&&|\|\||[;\n]")
 COMMANDS = re.compile(r"&&|\|\||[;|\n]")  # of a chain or a pipe
 # Commands that judge the work: tests, linters, type checks and builds.
 CHECKS = re.compile(

@@ -305,6 +305,7 @@ _WITH_SUBCOMMAND = _words(
 _SCRIPTS = _words("run exec")  # the next word names the script: `npm run build`
 _VALUED = _words("-C -u -f -p -w --prefix --cwd --filter")  # options that a value follows
 _OTHER_NAMES = {"apt-get": "apt", "python3": "python", "pip3": "pip", "nodejs": "node"}
+CHAIN = re.compile(r"&&|\|\||[;\n]")  # between the commands of a line, a pipe being one command
 _BETWEEN = re.compile(r"&&|\|\||[;|\n]")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _VERSION = re.compile(r"(?<=[a-z])\d+(?:\.\d+)*$")  # `python3.11`, `pip3`
